@@ -1,0 +1,94 @@
+package fsbridge
+
+import "strings"
+
+// MountKind says what a mount is.
+type MountKind string
+
+// The kinds of mounts.
+const (
+	// MountWorkspace holds the agent's workspace. There is at most one.
+	MountWorkspace MountKind = "workspace"
+	// MountBind is a further directory made available by configuration.
+	MountBind MountKind = "bind"
+	// MountTmpfs is scratch space that ends with the environment.
+	MountTmpfs MountKind = "tmpfs"
+	// MountSystem holds the files of the image or of the system. It is read-only
+	// through a bridge and reached only by an absolute path that names it.
+	MountSystem MountKind = "system"
+)
+
+// Mount is one permitted root in an environment.
+type Mount struct {
+	// Path is where the mount appears in the environment: absolute, clean.
+	Path string    `json:"path"`
+	Kind MountKind `json:"kind"`
+	// ReadOnly refuses every change with ErrReadOnly.
+	ReadOnly bool `json:"readOnly"`
+	// HostPath is where the content lies on the host, empty where it has no
+	// place there. It is for people (explain, inspect) and is never sent into
+	// the environment.
+	HostPath string `json:"hostPath,omitempty"`
+}
+
+// MountTable is the set of permitted roots, the one truth for files and
+// commands. The order carries no meaning: the longest matching path wins.
+type MountTable []Mount
+
+// Workspace returns the workspace mount.
+func (t MountTable) Workspace() (Mount, bool) {
+	for _, m := range t {
+		if m.Kind == MountWorkspace {
+			return m, true
+		}
+	}
+	return Mount{}, false
+}
+
+// Find returns the mount that holds the absolute path p, compared by whole
+// path elements, and the rest of p below it ("." for the mount itself). It is
+// lexical and says nothing about links: p is taken as it is, with ".." elements
+// left in the rest.
+func (t MountTable) Find(p string) (m Mount, rest string, ok bool) {
+	p = squeeze(p)
+	best := -1
+	for i, c := range t {
+		if !within(c.Path, p) {
+			continue
+		}
+		if best < 0 || len(c.Path) > len(t[best].Path) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return Mount{}, "", false
+	}
+	rest = strings.TrimPrefix(strings.TrimPrefix(p, t[best].Path), "/")
+	if rest == "" {
+		rest = "."
+	}
+	return t[best], rest, true
+}
+
+// within reports whether p equals root or lies below it, by path elements.
+func within(root, p string) bool {
+	if root == "/" {
+		return strings.HasPrefix(p, "/")
+	}
+	return p == root || strings.HasPrefix(p, root) && p[len(root)] == '/'
+}
+
+// squeeze removes empty and "." elements of an absolute path and keeps "..".
+func squeeze(p string) string {
+	var b strings.Builder
+	for _, e := range strings.Split(p, "/") {
+		if e != "" && e != "." {
+			b.WriteByte('/')
+			b.WriteString(e)
+		}
+	}
+	if b.Len() == 0 {
+		return "/"
+	}
+	return b.String()
+}
