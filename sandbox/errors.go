@@ -22,6 +22,8 @@ var (
 	ErrRefused = errors.New("refused")
 	// ErrUnknownBackend: no backend has that name.
 	ErrUnknownBackend = errors.New("unknown backend")
+	// ErrInUse: another live process holds the sandbox.
+	ErrInUse = errors.New("in use by another process")
 	// ErrNotFound: there is no such sandbox or command.
 	ErrNotFound = errors.New("not found")
 )
