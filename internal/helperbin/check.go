@@ -36,8 +36,7 @@ func check(path string, t target) error {
 
 // bare removes the operation and path from a file system error: the caller names the path.
 func bare(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathErr.Err
 	}
 	return err

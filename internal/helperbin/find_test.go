@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -36,7 +37,7 @@ func program(t *testing.T, goarch, text string) []byte {
 	order.PutUint16(header[16:], uint16(elf.ET_EXEC))
 	order.PutUint16(header[18:], uint16(m.machine))
 	order.PutUint32(header[20:], uint32(elf.EV_CURRENT))
-	return append(header, text...)
+	return slices.Concat(header, []byte(text))
 }
 
 func sumOf(content []byte) string {

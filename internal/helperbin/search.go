@@ -97,8 +97,8 @@ func (s *search) fromBeside() (Helper, error) {
 		}
 	}
 	// A link in a bin directory points to where the programs were installed together.
-	if real, err := filepath.EvalSymlinks(exe); err == nil {
-		exe = real
+	if resolved, err := filepath.EvalSymlinks(exe); err == nil {
+		exe = resolved
 	}
 	exe, err := filepath.Abs(exe)
 	if err != nil {
