@@ -131,4 +131,7 @@ type Prepared struct {
 	// Interrupt sends SIGINT to the command. Every call makes the ordinary
 	// live-execution check; refused after revocation. Keeps SBX-13.
 	Interrupt func(ctx context.Context) error
+
+	// launched tells custody without ProcessCleaner which process it is about.
+	launched func(Process)
 }
