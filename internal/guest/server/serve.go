@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/workberth/workberth/internal/guest/wire"
+)
+
+// errPeerGone is why calls and flows end when the connection has.
+var errPeerGone = errors.New("the connection is closed")
+
+// Serve greets the peer, answers its calls until the connection ends or ctx does,
+// and closes conn. The connection is the lease: before Serve returns it cancels
+// every call and terminates every command that was not started with
+// KeepDescendants, and waits for them, at most Limits.Drain longer than the
+// commands' grace.
+//
+// It returns nil when the peer closed the connection, ctx's error when ctx ended,
+// a *wire.VersionError for a peer of another version, an error that matches
+// wire.ErrProtocol for a violation, and the transport's error otherwise.
+func Serve(ctx context.Context, conn io.ReadWriteCloser, cfg Config) error {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	cfg.Limits = cfg.Limits.withDefaults()
+	s := newSession(ctx, conn, cfg)
+
+	read := make(chan error, 1)
+	go func() { read <- s.run() }()
+
+	var err error
+	select {
+	case err = <-read:
+	case <-s.broken:
+		err = s.brokenErr()
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	drained := s.end()
+	switch {
+	case errors.Is(err, io.EOF):
+		err = nil
+	case errors.Is(err, wire.ErrProtocol):
+		cfg.Logger.Warn("guest connection ended by the server", "error", err)
+	}
+	if drained != nil {
+		return errors.Join(err, drained)
+	}
+	return err
+}
+
+// run greets and then handles frames until the connection ends.
+func (s *session) run() error {
+	// A peer that connects and stays silent is not kept.
+	timer := time.AfterFunc(s.cfg.Limits.Handshake, func() {
+		s.breakOff(fmt.Errorf("the peer said no hello within %v", s.cfg.Limits.Handshake))
+	})
+	err := s.greet()
+	timer.Stop()
+	if err != nil {
+		return err
+	}
+	for {
+		f, err := s.frames.Next()
+		if err != nil {
+			return err
+		}
+		if err := s.handle(f); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *session) greet() error {
+	mine := s.cfg.hello(os.Getpid())
+	f := wire.NewFrame(wire.KindHello, 0, 1024)
+	f.B = mine.Append(f.B)
+	b, ok := f.Bytes()
+	if !ok {
+		return wire.Violation("greeting of %d bytes", len(f.B))
+	}
+	_, err := s.conn.Write(append([]byte(wire.Magic), b...))
+	f.Release()
+	if err != nil {
+		return err
+	}
+	if f, err = s.frames.NextHello(); err != nil {
+		return err
+	}
+	defer f.Release()
+	if f.Kind() != wire.KindHello || f.Stream() != 0 {
+		return wire.Violation("%v frame where hello was due", f.Kind())
+	}
+	hello, err := wire.DecodeHello(f.Payload())
+	if err != nil {
+		return err
+	}
+	if hello.Protocol != wire.Version {
+		return &wire.VersionError{
+			Host:  wire.Peer{Protocol: hello.Protocol, Build: hello.Build},
+			Guest: wire.Peer{Protocol: wire.Version, Build: s.cfg.Build},
+		}
+	}
+	return nil
+}
