@@ -1,0 +1,7 @@
+//go:build linux
+
+package local
+
+type watch struct{}
+
+func (s *state) endWatches() {}
