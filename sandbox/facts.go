@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // maxProfile bounds a system call profile, in bytes.
@@ -57,7 +58,7 @@ func SystemFacts(getenv func(string) string, stateDirs ...string) HostFacts {
 // readSmallFile opens without waiting, so that a FIFO cannot hold it up, and
 // reads what is a regular file of at most maxProfile bytes.
 func readSmallFile(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
