@@ -271,14 +271,10 @@ func TestStartsWhileOthersWrite(t *testing.T) {
 	target := target{"linux", runtime.GOARCH}
 	files := release(map[string][]byte{target.suffixed(): content})
 	dir := t.TempDir()
-	rounds := 8
-	if testing.Short() {
-		rounds = 2
-	}
 	var wg sync.WaitGroup
 	for worker := range 4 {
 		wg.Go(func() {
-			for round := range rounds {
+			for round := range 3 {
 				s := &search{
 					target: target, own: target, embedded: files,
 					env:      func(string) string { return "" },
