@@ -17,7 +17,7 @@ const revisionLen = 12
 //	go build -ldflags "-X github.com/workberth/workberth/internal/version.stamped=v1.2.3"
 //
 // The linker needs a variable; nothing assigns to it at run time.
-var stamped string //nolint:gochecknoglobals // set by the linker only
+var stamped string
 
 // Version returns the version of the running program, never empty and without white space.
 // The first of these that is known is taken:
