@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/workberth/workberth/internal/guest/proc"
 	"github.com/workberth/workberth/internal/guest/wire"
@@ -31,15 +32,17 @@ func (st *stream) exec(d *wire.Decoder) (*wire.Frame, error) {
 	}
 	st.grace.Store(int64(grace))
 
+	// Not the call's ctx: the output of a command that is being ended is still
+	// delivered, for a while.
+	outputs, stopOutputs := context.WithCancel(st.s.ctx)
+	defer stopOutputs()
 	streams := proc.IO{
-		// Not the call's ctx here either: the output of a command that is being
-		// ended is still delivered.
-		Stdout: st.output(st.s.ctx, wire.ChannelOut, r.Stdout),
-		Stderr: st.output(st.s.ctx, wire.ChannelErr, r.Stderr),
+		Stdout: st.output(outputs, wire.ChannelOut, r.Stdout),
+		Stderr: st.output(outputs, wire.ChannelErr, r.Stderr),
 	}
 	if r.Spec.Stdin {
 		st.widen(wire.StreamWindow)
-		// Not the call's ctx here: what ends the input is the peer, or cancelling,
+		// Nor here: what ends the input is the peer, or cancelling,
 		// which drops the channel.
 		streams.Stdin = st.in.Reader(st.s.waits)
 	}
@@ -57,7 +60,7 @@ func (st *stream) exec(d *wire.Decoder) (*wire.Frame, error) {
 		if st.s.ctx.Err() != nil && r.Spec.KeepDescendants {
 			return nil, errPeerGone // it goes on without us
 		}
-		status, err = st.putDown(p, r.Spec)
+		status, err = st.putDown(p, r.Spec, stopOutputs)
 	}
 	if err != nil {
 		return nil, err
@@ -67,8 +70,11 @@ func (st *stream) exec(d *wire.Decoder) (*wire.Frame, error) {
 	return f, nil
 }
 
-// putDown terminates a command nobody waits for any more.
-func (st *stream) putDown(p proc.Process, spec proc.Spec) (proc.Status, error) {
+// putDown terminates a command whose caller cancelled or is gone. A caller who
+// does not take the last of the output cannot hold this up.
+func (st *stream) putDown(p proc.Process, spec proc.Spec, stopOutputs func()) (proc.Status, error) {
+	timer := time.AfterFunc(st.s.cfg.Limits.Drain+time.Duration(st.grace.Load()), stopOutputs)
+	defer timer.Stop()
 	if _, err := p.Terminate(st.s.waits, spec.Grace); err != nil {
 		st.s.cfg.Logger.Warn("cannot terminate an abandoned command", "pid", p.Pid(), "error", err)
 	}

@@ -14,6 +14,7 @@ var classes = [...]struct {
 }{
 	{512, new(sync.Pool)},
 	{16 << 10, new(sync.Pool)},
+	{40 << 10, new(sync.Pool)},
 	{DataChunk + frameSlack, new(sync.Pool)},
 	{MaxInline + frameSlack, new(sync.Pool)},
 	{MaxFrame + 4, new(sync.Pool)},
