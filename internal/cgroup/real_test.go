@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/workberth/workberth/internal/osthread"
 )
 
 // group makes a real group, or skips.
@@ -54,7 +56,7 @@ func start(t *testing.T, g *Group, script string) (*exec.Cmd, *bytes.Buffer) {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	started := make(chan error, 1)
-	Thread(func() {
+	osthread.Go(func() {
 		release, err := g.Enter(cmd.SysProcAttr)
 		if err == nil {
 			err = cmd.Start()
