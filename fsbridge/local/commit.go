@@ -45,7 +45,11 @@ func (b *Bridge) dress(place *rooted.Place, w *writing) error {
 		}
 		exact = true
 	case mode == 0 && b.umask != nil:
-		mode, exact = 0o666&^fsbridge.Mode(*b.umask), true
+		mode, exact = 0o666, true
+		if w.like != nil {
+			mode = w.like.Mode & fsbridge.ModePerm
+		}
+		mode &^= fsbridge.Mode(*b.umask)
 	case mode != 0:
 		exact = mode&^fsbridge.ModePerm != 0 || uint32(mode)&b.applied != 0
 	}
@@ -140,7 +144,7 @@ func (b *Bridge) hold(ctx context.Context, place *rooted.Place, want fsbridge.Di
 		if !st.IsRegular() {
 			return -1, &fsbridge.ConflictError{Expected: want}
 		}
-		fd, err := b.tree.OpenChild(&place.Dir, place.Name, unix.O_RDONLY, &st)
+		fd, err := b.tree.OpenChild(place.Dir.FD, place.Name, unix.O_RDONLY, &st)
 		if rooted.IsBusy(err) {
 			continue
 		}
@@ -208,7 +212,7 @@ func (b *Bridge) conflict(ctx context.Context, dir *rooted.Handle, name string, 
 	if err != nil || !st.IsRegular() {
 		return c
 	}
-	fd, err := b.tree.OpenChild(dir, name, unix.O_RDONLY, &st)
+	fd, err := b.tree.OpenChild(dir.FD, name, unix.O_RDONLY, &st)
 	if err != nil {
 		return c
 	}

@@ -41,7 +41,7 @@ type state struct {
 	closed  sync.Once
 
 	mu      sync.Mutex
-	watches map[*watch]struct{}
+	watches map[*watch]struct{} // nil once the bridge is closed
 }
 
 var (
@@ -54,11 +54,20 @@ var (
 	_ fsbridge.StreamReader     = (*Bridge)(nil)
 	_ fsbridge.StreamWriter     = (*Bridge)(nil)
 	_ fsbridge.ExclusiveCreator = (*Bridge)(nil)
-	_ fsbridge.Hasher           = (*Bridge)(nil)
+	_ fsbridge.Appender         = (*Bridge)(nil)
+	_ fsbridge.Mkdirer          = (*Bridge)(nil)
+	_ fsbridge.Remover          = (*Bridge)(nil)
+	_ fsbridge.Renamer          = (*Bridge)(nil)
+	_ fsbridge.Copier           = (*Bridge)(nil)
+	_ fsbridge.LinkReader       = (*Bridge)(nil)
+	_ fsbridge.Symlinker        = (*Bridge)(nil)
+	_ fsbridge.Chmoder          = (*Bridge)(nil)
 	_ fsbridge.DirReader        = (*Bridge)(nil)
 	_ fsbridge.DirStreamer      = (*Bridge)(nil)
-	_ fsbridge.LinkReader       = (*Bridge)(nil)
-	_ fsbridge.Mkdirer          = (*Bridge)(nil)
+	_ fsbridge.Walker           = (*Bridge)(nil)
+	_ fsbridge.Hasher           = (*Bridge)(nil)
+	_ fsbridge.Globber          = (*Bridge)(nil)
+	_ fsbridge.Watcher          = (*Bridge)(nil)
 )
 
 // New opens the directories of the mount table. A directory that is missing, or is a file, is an
@@ -174,8 +183,8 @@ func (b *Bridge) Close() error {
 		return nil
 	}
 	b.closing.Do(func() {
-		b.endWatches()
 		b.users.Add(closedBit + 1)
+		b.endWatches()
 		b.end()
 	})
 	return nil
@@ -184,11 +193,16 @@ func (b *Bridge) Close() error {
 // begin starts an operation: it counts as running, its path is well formed, and the guard holds.
 // end must follow when it returns nil.
 func (b *Bridge) begin(ctx context.Context, op, path string) error {
+	return b.beginWith(ctx, op, path, fsbridge.ValidPath(path))
+}
+
+// beginWith is begin for what is not quite a path; invalid is what is wrong with it.
+func (b *Bridge) beginWith(ctx context.Context, op, path string, invalid error) error {
 	if b.users.Add(1)&closedBit != 0 {
 		b.end()
 		return &fsbridge.PathError{Op: op, Path: path, Err: fmt.Errorf("the bridge is closed: %w", fs.ErrClosed)}
 	}
-	err := fsbridge.ValidPath(path)
+	err := invalid
 	if err == nil {
 		err = b.check(ctx)
 	}

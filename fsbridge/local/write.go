@@ -36,6 +36,8 @@ type writing struct {
 	opts    fsbridge.WriteOptions
 	// exclusive refuses an existing name with fs.ErrExist and does not follow a link there.
 	exclusive bool
+	// like gives a new file its mode, less the umask; nil means 0666.
+	like *rooted.Stat
 
 	tmp    *rooted.Temp
 	result fsbridge.WriteResult
@@ -161,6 +163,8 @@ func (b *Bridge) prepare(ctx context.Context, dir *rooted.Handle, old *rooted.St
 		mode = uint32(w.opts.Mode & fsbridge.ModePerm)
 	case exists:
 		mode = uint32(old.Mode & fsbridge.ModePerm)
+	case w.like != nil:
+		mode = uint32(w.like.Mode & fsbridge.ModePerm)
 	}
 	var err error
 	w.tmp, err = b.tree.NewTemp(dir, mode, b.names)

@@ -98,14 +98,25 @@ func (t *Tree) openHandle(p string, h *Handle, flags int, allow Access) (File, e
 	if !place.Exists {
 		return File{}, errChanged
 	}
-	fd, err := t.OpenChild(&place.Dir, place.Name, flags, &h.Stat)
+	fd, err := t.OpenChild(place.Dir.FD, place.Name, flags, &h.Stat)
 	return File{FD: fd, Root: h.Root, Stat: h.Stat}, err
 }
 
-// OpenChild opens the regular file want under its name in a directory. A name that now stands for
-// another file is an error that matches ErrBusy.
-func (t *Tree) OpenChild(dir *Handle, name string, flags int, want *Stat) (int, error) {
-	fd, err := retryOpen(dir.FD, name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+// OpenChild opens the regular file want under its name in a directory, for content. A name that
+// stands for another file by now gives an error for which IsBusy holds.
+func (t *Tree) OpenChild(dir int, name string, flags int, want *Stat) (int, error) {
+	if t.proc != nil {
+		h, err := t.childAt(dir, name)
+		if err != nil {
+			return -1, err
+		}
+		defer h.Close()
+		if !h.Stat.Same(want) {
+			return -1, errChanged
+		}
+		return t.proc.open(h.FD, flags|unix.O_NONBLOCK)
+	}
+	fd, err := retryOpen(dir, name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	switch err {
 	case nil:
 	case unix.ELOOP, unix.ENXIO:

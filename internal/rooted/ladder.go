@@ -18,6 +18,9 @@ type Ladder struct {
 	bound int
 	open  int
 	low   int // the first rung that may still be open
+
+	base  Handle // what names start from; its descriptor is not used
+	names []string
 }
 
 type rung struct {
@@ -37,7 +40,8 @@ func (t *Tree) Ladder(h *Handle) (*Ladder, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ladder{t: t, bound: ladderBound}
+	l := &Ladder{t: t, bound: ladderBound, base: *h}
+	l.base.owned = false
 	if err := l.push(fd); err != nil {
 		return nil, err
 	}
@@ -59,7 +63,24 @@ func (l *Ladder) Down(name string) error {
 	if err != nil {
 		return err
 	}
-	return l.push(fd)
+	if err := l.push(fd); err != nil {
+		return err
+	}
+	l.names = append(l.names, name)
+	return nil
+}
+
+// Names returns the names of the directories that were entered, valid until the next step.
+func (l *Ladder) Names() []string { return l.names }
+
+// Handle describes the lowest directory as a handle that lives until the next step. It knows its
+// location when the directory that the chain started at does.
+func (l *Ladder) Handle() Handle {
+	h := Handle{FD: l.FD(), Root: l.base.Root, Stat: *l.Stat(), known: l.base.known}
+	if h.known {
+		h.names = append(l.base.names[:len(l.base.names):len(l.base.names)], l.names...)
+	}
+	return h
 }
 
 func (l *Ladder) push(fd int) error {
@@ -86,6 +107,7 @@ func (l *Ladder) Up() error {
 	top := len(l.rungs) - 1
 	child := l.rungs[top].fd
 	l.rungs = l.rungs[:top]
+	l.names = l.names[:len(l.names)-1]
 	l.open--
 	defer unix.Close(child)
 	r := &l.rungs[top-1]

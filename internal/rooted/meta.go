@@ -83,3 +83,21 @@ func parseOctal(s string) (v uint32, ok bool) {
 	}
 	return v, true
 }
+
+// CopyModTime gives an open file the modification time of another one, if it can.
+func (t *Tree) CopyModTime(fd int, from *Stat) {
+	ts := []unix.Timespec{
+		{Nsec: unix.UTIME_OMIT},
+		unix.NsecToTimespec(from.ModTime.UnixNano()),
+	}
+	if t.proc != nil {
+		_ = unix.UtimesNanoAt(t.proc.dir, fdName(fd), ts, 0)
+		return
+	}
+	_ = unix.UtimesNanoAt(fd, "", ts, unix.AT_EMPTY_PATH)
+}
+
+// CreateChild makes a new file in a directory, open for writing, with mode less the umask.
+func CreateChild(dir int, name string, mode uint32) (int, error) {
+	return retryOpen(dir, name, unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_WRONLY|unix.O_CLOEXEC, mode)
+}

@@ -40,7 +40,7 @@ func (t *Tree) open(asked *Root, rest string, f Flags) (Handle, error) {
 	if mustDir {
 		f = f&^NoFollow | Directory
 	}
-	if t.openat2 {
+	if t.kernel {
 		h, err := t.kernelOpen(asked, core, f)
 		if !undecided(err) {
 			return h, err
@@ -113,7 +113,7 @@ func (t *Tree) Parent(p string, mk Maker) (Place, error) {
 		return Place{}, err
 	}
 	dir, elem, mustDir := last(rest)
-	if t.openat2 {
+	if t.kernel {
 		place, err := t.kernelParent(asked, rest, dir, elem)
 		place.MustDir = mustDir
 		if !undecided(err) && !(mk != nil && err == unix.ENOENT) {
@@ -190,14 +190,24 @@ func (t *Tree) carefulPlaceOnce(asked *Root, rest string, follow bool, mk Maker)
 	return place, nil
 }
 
-// Stays reports whether the text of a link in dir would lead to a place inside the mounts, which
-// need not exist. The error is an *EscapeError when it leaves. dir must come from Parent or Target.
-func (t *Tree) Stays(dir *Handle, text string) error {
+// Named is Parent with a directory that knows its names below the mount, whatever its depth.
+func (t *Tree) Named(p string, mk Maker) (Place, error) {
+	asked, rest, err := t.start(p)
+	if err != nil {
+		return Place{}, err
+	}
+	return t.carefulPlace(asked, rest, false, mk)
+}
+
+// Stays reports whether a link in dir with this text would lead to a place inside the mounts, which
+// need not exist. The error is an *EscapeError that names the link when it leaves.
+func (t *Tree) Stays(dir *Handle, link, text string) error {
 	for range Attempts {
 		w, err := t.walkerAt(dir, text)
 		if err != nil {
 			return err
 		}
+		w.link, w.text = link, text
 		err = w.stays()
 		w.close()
 		if err != errChanged {

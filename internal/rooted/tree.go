@@ -58,6 +58,7 @@ type Tree struct {
 	workspace *Root
 	proc      *proc // nil where /proc cannot be used
 	openat2   bool
+	kernel    bool // resolve with openat2: a handle must then be able to tell its location
 	statx     bool
 	tmpfile   bool
 	buffers   sync.Pool
@@ -96,6 +97,7 @@ func Open(table fsbridge.MountTable, opts Options) (*Tree, error) {
 		return nil, err
 	}
 	t.openat2 = !opts.NoOpenat2 && probeOpenat2(t.roots[0].fd)
+	t.kernel = t.openat2 && t.proc != nil
 	return t, nil
 }
 
