@@ -155,7 +155,7 @@ func systemTargets() []protectedPath {
 	} {
 		out = append(out, protectedPath{p, itself, system})
 	}
-	return append(out, protectedPath{HelperPath, everything, "it is where the guest helper lies"})
+	return out
 }
 
 // coveredBy tells why nothing may be mounted at the absolute path target inside;
@@ -164,6 +164,9 @@ func coveredBy(target string) string {
 	target = filepath.Clean(target)
 	if target == "/" {
 		return "it is the root inside"
+	}
+	if pathWithin(HelperPath, target) {
+		return "it is where the guest helper lies"
 	}
 	for _, p := range systemTargets() {
 		if target == p.path || pathWithin(target, p.path) || p.reach == everything && pathWithin(p.path, target) {

@@ -46,7 +46,11 @@ func (v *validator) binds() {
 			continue
 		}
 		v.source(i, b, what)
-		if why := coveredBy(b.Target); why != "" {
+		why := coveredBy(b.Target)
+		if filepath.Clean(b.Target) == filepath.Dir(HelperPath) {
+			why = "the guest helper lies in it"
+		}
+		if why != "" {
 			v.dangerous("binds", what, "target: "+why, "choose another target")
 		}
 	}
