@@ -15,6 +15,7 @@ func (s *session) end() error {
 	}
 	s.mu.Unlock()
 
+	s.role.stop()
 	s.cancel()
 	s.out.Close(errPeerGone)
 	_ = s.conn.Close() // also frees a writer that waits for the peer

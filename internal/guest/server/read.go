@@ -137,6 +137,7 @@ func (c *content) send(head func([]byte) []byte) (*wire.Frame, error) {
 		return f, c.check(total)
 	}
 	f.SetKind(wire.KindReply)
+	c.st.detach()
 	if err := c.st.send(c.st.ctx, f); err != nil {
 		return nil, err
 	}
@@ -221,6 +222,7 @@ func (st *stream) whole(data []byte, window int, head func([]byte) []byte) (*wir
 		return f, nil
 	}
 	f.SetKind(wire.KindReply)
+	st.detach()
 	if err := st.send(st.ctx, f); err != nil {
 		return nil, err
 	}

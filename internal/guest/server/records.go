@@ -45,6 +45,7 @@ func (r *records) flush() error {
 		return nil
 	}
 	r.batch = nil
+	r.st.detach()
 	out := r.st.outs[wire.ChannelOut-1]
 	for need := len(f.Payload()) - 1; need > 0; {
 		n, err := out.Acquire(r.st.ctx, need)

@@ -31,12 +31,9 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, cfg Config) error {
 	cfg.Limits = cfg.Limits.withDefaults()
 	s := newSession(ctx, conn, cfg)
 
-	read := make(chan error, 1)
-	go func() { read <- s.run() }()
-
+	go s.run()
 	var err error
 	select {
-	case err = <-read:
 	case <-s.broken:
 		err = s.brokenErr()
 	case <-ctx.Done():
@@ -55,25 +52,19 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, cfg Config) error {
 	return err
 }
 
-// run greets and then handles frames until the connection ends.
-func (s *session) run() error {
+// run greets and then reads until the connection ends.
+func (s *session) run() {
 	// A peer that connects and stays silent is not kept.
 	timer := time.AfterFunc(s.cfg.Limits.Handshake, func() {
 		s.breakOff(fmt.Errorf("the peer said no hello within %v", s.cfg.Limits.Handshake))
 	})
 	err := s.greet()
-	timer.Stop()
-	if err != nil {
-		return err
-	}
-	for {
-		f, err := s.frames.Next()
-		if err != nil {
-			return err
-		}
-		if err := s.handle(f); err != nil {
-			return err
-		}
+	switch {
+	case !timer.Stop(): // it breaks off, or has
+	case err != nil:
+		s.breakOff(err)
+	default:
+		s.read()
 	}
 }
 

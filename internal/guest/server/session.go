@@ -18,6 +18,7 @@ type session struct {
 	frames *wire.Reader
 	out    *mux.Sender
 	work   *pool
+	role   *role
 
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
@@ -45,6 +46,7 @@ func newSession(ctx context.Context, conn io.ReadWriteCloser, cfg Config) *sessi
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	s.waits, s.stopWait = context.WithCancel(context.WithoutCancel(ctx))
 	s.out = mux.NewSender(conn, s.breakOff)
+	s.role = newRole(func() { go s.read() })
 	return s
 }
 
@@ -64,12 +66,31 @@ func (s *session) brokenErr() error {
 	return s.err
 }
 
-// handle takes over one frame. An error ends the connection. It never waits for a
-// call.
-func (s *session) handle(f *wire.Frame) error {
-	if f.Kind() == wire.KindOpen {
-		return s.open(f)
+// read handles frames until the connection ends, or until a call that runs on this
+// goroutine has been left behind by another one that reads.
+func (s *session) read() {
+	for {
+		f, err := s.frames.Next()
+		reading := true
+		switch {
+		case err != nil:
+		case f.Kind() == wire.KindOpen:
+			reading, err = s.open(f)
+		default:
+			err = s.handle(f)
+		}
+		if err != nil {
+			s.breakOff(err)
+			return
+		}
+		if !reading {
+			return
+		}
 	}
+}
+
+// handle takes over a frame of a call. An error ends the connection. It never waits.
+func (s *session) handle(f *wire.Frame) error {
 	st, err := s.find(f.Stream())
 	if err != nil || st == nil {
 		f.Release()
@@ -113,8 +134,10 @@ func (s *session) find(id uint64) (*stream, error) {
 	return s.streams[id], nil
 }
 
-// open starts a call.
-func (s *session) open(f *wire.Frame) error {
+// open starts a call: a short one, if nothing else has arrived, on this goroutine,
+// which saves waking another one. reading is false when another goroutine reads the
+// connection meanwhile.
+func (s *session) open(f *wire.Frame) (reading bool, err error) {
 	op, id := wire.OpNone, f.Stream()
 	if p := f.Payload(); len(p) > 0 {
 		op = wire.Op(p[0])
@@ -124,25 +147,34 @@ func (s *session) open(f *wire.Frame) error {
 	case id <= s.last:
 		s.mu.Unlock()
 		f.Release()
-		return wire.Violation("stream %d opened after stream %d", id, s.last)
+		return true, wire.Violation("stream %d opened after stream %d", id, s.last)
 	case s.closed:
 		s.mu.Unlock()
 		f.Release()
-		return nil
+		return true, nil
 	}
 	s.last = id
 	if len(s.streams) >= s.cfg.Limits.Streams {
 		s.mu.Unlock()
 		f.Release()
-		return s.out.Post(failFrame(id, &wire.RemoteError{
+		return true, s.out.Post(failFrame(id, &wire.RemoteError{
 			Text: fmt.Sprintf("more than %d calls at a time", s.cfg.Limits.Streams),
 		}))
 	}
 	st := newStream(s, id, op, f)
 	s.streams[id] = st
-	s.work.do(st.serve) // under the lock, so that no work begins once closed is set
+	// Under the lock, so that no work begins once closed is set.
+	if op.Long() || s.frames.Buffered() > 0 {
+		s.work.do(st.serve)
+		s.mu.Unlock()
+		return true, nil
+	}
+	s.work.all.Add(1)
 	s.mu.Unlock()
-	return nil
+	defer s.work.all.Done()
+	st.turn = s.role.leave()
+	st.serve()
+	return s.role.resume(st.turn), nil
 }
 
 // forget ends the bookkeeping of a stream.

@@ -26,6 +26,7 @@ type stream struct {
 	in      *mux.Inflow     // ChannelIn; nil for operations without content
 	outs    [2]*mux.Outflow // ChannelOut and ChannelErr
 
+	turn     uint64       // of the goroutine that reads the connection, while it runs the call
 	reserved int64        // guarded by session.mu
 	grace    atomic.Int64 // of the command, for the end of the session
 
@@ -95,6 +96,10 @@ func (st *stream) finish(answer *wire.Frame) {
 
 // errCallOver is what late users of a call's streams get.
 var errCallOver = errors.New("the call is over")
+
+// detach lets another goroutine read the connection while this call goes on. A
+// call does it before it waits for the peer.
+func (st *stream) detach() { st.s.role.pass(st.turn) }
 
 // releaseRequest gives the open frame's buffer back.
 func (st *stream) releaseRequest() {

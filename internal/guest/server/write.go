@@ -98,6 +98,7 @@ func (st *stream) body(first []byte, last bool) io.Reader {
 	if last {
 		return bytes.NewReader(first)
 	}
+	st.detach()
 	st.widen(wire.BulkWindow)
 	return &body{first: first, rest: st.in.Reader(st.ctx)}
 }

@@ -51,6 +51,7 @@ var opInfo = [opEnd]struct {
 	capability fsbridge.Capability
 	mutates    bool
 	content    bool
+	long       bool
 }{
 	OpNone:       {name: "none"},
 	OpEcho:       {name: "echo"},
@@ -66,22 +67,22 @@ var opInfo = [opEnd]struct {
 	OpMkdir:      {name: "mkdir", capability: fsbridge.CapMkdir, mutates: true},
 	OpRemove:     {name: "remove", capability: fsbridge.CapRemove, mutates: true},
 	OpRename:     {name: "rename", capability: fsbridge.CapRename, mutates: true},
-	OpCopy:       {name: "copy", capability: fsbridge.CapCopy, mutates: true},
+	OpCopy:       {name: "copy", capability: fsbridge.CapCopy, mutates: true, long: true},
 	OpReadLink:   {name: "readlink", capability: fsbridge.CapReadLink},
 	OpSymlink:    {name: "symlink", capability: fsbridge.CapSymlink, mutates: true},
 	OpChmod:      {name: "chmod", capability: fsbridge.CapChmod, mutates: true},
 	OpList:       {name: "list", capability: fsbridge.CapReadDirectory},
-	OpListStream: {name: "list", capability: fsbridge.CapStreamDirectory},
-	OpWalk:       {name: "walk", capability: fsbridge.CapWalk},
-	OpHash:       {name: "hash", capability: fsbridge.CapHashFile},
-	OpGlob:       {name: "glob", capability: fsbridge.CapGlob},
-	OpWatch:      {name: "watch", capability: fsbridge.CapWatch},
-	OpExec:       {name: "exec", mutates: true, content: true},
-	OpSignal:     {name: "signal", mutates: true},
+	OpListStream: {name: "list", capability: fsbridge.CapStreamDirectory, long: true},
+	OpWalk:       {name: "walk", capability: fsbridge.CapWalk, long: true},
+	OpHash:       {name: "hash", capability: fsbridge.CapHashFile, long: true},
+	OpGlob:       {name: "glob", capability: fsbridge.CapGlob, long: true},
+	OpWatch:      {name: "watch", capability: fsbridge.CapWatch, long: true},
+	OpExec:       {name: "exec", mutates: true, content: true, long: true},
+	OpSignal:     {name: "signal", mutates: true, long: true},
 	OpResize:     {name: "resize", mutates: true},
-	OpTerminate:  {name: "terminate", mutates: true},
-	OpSweep:      {name: "sweep", mutates: true},
-	OpCall:       {name: "call", mutates: true, content: true},
+	OpTerminate:  {name: "terminate", mutates: true, long: true},
+	OpSweep:      {name: "sweep", mutates: true, long: true},
+	OpCall:       {name: "call", mutates: true, content: true, long: true},
 }
 
 // Valid reports whether the operation exists.
@@ -109,6 +110,10 @@ func (o Op) Mutates() bool { return o < opEnd && opInfo[o].mutates }
 
 // TakesContent reports whether data frames on ChannelIn may follow.
 func (o Op) TakesContent() bool { return o < opEnd && opInfo[o].content }
+
+// Long reports whether the operation usually takes longer than a file system
+// needs to look something up.
+func (o Op) Long() bool { return o < opEnd && opInfo[o].long }
 
 // NewOpen begins the open frame of an operation, with room for size bytes of
 // request. The stream number is set when it is sent.

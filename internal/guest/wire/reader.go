@@ -57,6 +57,9 @@ func (r *Reader) next(limit uint32) (*Frame, error) {
 	return f, nil
 }
 
+// Buffered returns how many bytes have arrived behind the last frame.
+func (r *Reader) Buffered() int { return r.br.Buffered() }
+
 // SkipTo reads up to and including magic. It returns what came before it, at most
 // the first MaxQuote bytes, also with an error. More than limit bytes without the
 // magic are an error.
