@@ -51,7 +51,7 @@ func (b *Bridge) dress(place *rooted.Place, w *writing) error {
 		}
 		mode &^= fsbridge.Mode(*b.umask)
 	case mode != 0:
-		exact = mode&^fsbridge.ModePerm != 0 || uint32(mode)&b.applied != 0
+		exact = true
 	}
 	if exact {
 		if err := unix.Fchmod(w.tmp.FD, uint32(mode)); err != nil {
@@ -59,20 +59,9 @@ func (b *Bridge) dress(place *rooted.Place, w *writing) error {
 		}
 	}
 	if place.Exists {
-		b.keepAttributes(place, w)
+		b.tree.CopyAttributes(w.tmp.FD, place.Dir.FD, place.Name)
 	}
 	return nil
-}
-
-func (b *Bridge) keepAttributes(place *rooted.Place, w *writing) {
-	old, err := b.tree.Child(&place.Dir, place.Name)
-	if err != nil {
-		return
-	}
-	defer old.Close()
-	if old.Stat.Same(&place.Child) {
-		b.tree.CopyAttributes(w.tmp.FD, old.FD)
-	}
 }
 
 // name is the moment of a write: before it nothing is changed, after it everything.

@@ -27,6 +27,9 @@ func (b *Bridge) Glob(ctx context.Context, pattern string, opts fsbridge.GlobOpt
 		return nil, err
 	}
 	defer b.end()
+	if opts.MaxMatches < 0 {
+		return nil, pathError(opGlob, pattern, fmt.Errorf("a limit is negative: %w", fsbridge.ErrInvalid))
+	}
 	if opts.MaxMatches == 0 {
 		opts.MaxMatches = DefaultMatches
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"math"
 
 	"github.com/workberth/workberth/fsbridge"
 	"github.com/workberth/workberth/internal/rooted"
@@ -140,6 +141,7 @@ func (b *Bridge) readRange(ctx context.Context, path string, off, n int64) ([]by
 		return nil, err
 	}
 	defer f.Close()
+	n = min(n, math.MaxInt64-off)
 	// Some system files have content and no size, so the size is a hint only.
 	buf := make([]byte, 0, min(n, max(f.Stat.Size-off, 0)+512))
 	for int64(len(buf)) < n {

@@ -145,7 +145,7 @@ func (b *Bridge) move(ctx context.Context, from, to *rooted.Place, noReplace boo
 	if _, err := (fileContent{fd}).fill(ctx, b, tmp.FD); err != nil {
 		return err
 	}
-	if err := b.dressAs(tmp, fd, &before); err != nil {
+	if err := b.dressAs(tmp, from, &before); err != nil {
 		return err
 	}
 	if err := b.stillThere(from, &before); err != nil {
@@ -185,12 +185,12 @@ func (b *Bridge) free(to *rooted.Place, noReplace bool) error {
 }
 
 // dressAs gives a copy everything that a rename would have kept, set-id bits excepted.
-func (b *Bridge) dressAs(tmp *rooted.Temp, fd int, as *rooted.Stat) error {
+func (b *Bridge) dressAs(tmp *rooted.Temp, from *rooted.Place, as *rooted.Stat) error {
 	b.tree.CopyOwner(tmp.FD, as)
 	if err := unix.Fchmod(tmp.FD, uint32(as.Mode&fsbridge.ModePerm)); err != nil {
 		return err
 	}
-	b.tree.CopyAttributes(tmp.FD, fd)
+	b.tree.CopyAttributes(tmp.FD, from.Dir.FD, from.Name)
 	b.tree.CopyModTime(tmp.FD, as)
 	return nil
 }

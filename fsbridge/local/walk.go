@@ -5,6 +5,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 
@@ -25,6 +26,9 @@ func (b *Bridge) Walk(ctx context.Context, path string, opts fsbridge.WalkOption
 		return err
 	}
 	defer b.end()
+	if opts.MaxDepth < 0 || opts.MaxEntries < 0 {
+		return pathError(opWalk, path, fmt.Errorf("a limit is negative: %w", fsbridge.ErrInvalid))
+	}
 	if opts.MaxEntries == 0 {
 		opts.MaxEntries = DefaultWalkEntries
 	}

@@ -44,6 +44,9 @@ func (b *Bridge) watch(ctx context.Context, path string, opts fsbridge.WatchOpti
 	if !b.tree.HasProc() {
 		return nil, &fsbridge.UnsupportedError{Capability: fsbridge.CapWatch}
 	}
+	if opts.MaxDirs < 0 {
+		return nil, fmt.Errorf("a limit is negative: %w", fsbridge.ErrInvalid)
+	}
 	if opts.MaxDirs == 0 {
 		opts.MaxDirs = DefaultWatchDirs
 	}

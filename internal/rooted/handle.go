@@ -52,8 +52,12 @@ func (p *Place) Close() { p.Dir.Close() }
 var errUnlocated = errors.New("unlocated")
 
 // adopt takes over a descriptor that the kernel resolved beneath asked, and finds the mount it is in.
-func (t *Tree) adopt(fd int, asked *Root) (Handle, error) {
+// Its description is left out where it is not wanted and not needed for that.
+func (t *Tree) adopt(fd int, asked *Root, f Flags) (Handle, error) {
 	h := Handle{FD: fd, Root: asked, owned: true}
+	if f&noStat != 0 && !asked.nested {
+		return h, nil
+	}
 	if err := t.fstat(fd, &h.Stat); err != nil {
 		h.Close()
 		return Handle{}, err

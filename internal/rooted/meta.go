@@ -20,13 +20,27 @@ func (t *Tree) CopyOwner(fd int, from *Stat) {
 	}
 }
 
-// CopyAttributes gives the open file fd the user attributes and the access list of the file behind
-// the descriptor from, as far as the process may and the file system can.
-func (t *Tree) CopyAttributes(fd, from int) {
+// CopyAttributes gives the open file fd the user attributes and the access list of the file name in
+// a directory, as far as the process may and the file system can. A link is not followed.
+func (t *Tree) CopyAttributes(fd, dir int, name string) {
 	if t.proc == nil {
 		return
 	}
-	src := t.proc.name(from)
+	if n, err := unix.Llistxattr(t.proc.name(dir)+"/"+name, nil); err != nil || n == 0 {
+		return // as for nearly every file
+	}
+	h, err := t.childAt(dir, name)
+	if err != nil {
+		return
+	}
+	defer h.Close()
+	if h.Stat.IsRegular() {
+		t.copyAttributes(fd, t.proc.name(h.FD))
+	}
+}
+
+// copyAttributes copies from the file that the path src stands for.
+func (t *Tree) copyAttributes(fd int, src string) {
 	n, err := unix.Listxattr(src, nil)
 	if err != nil || n == 0 {
 		return
@@ -35,7 +49,7 @@ func (t *Tree) CopyAttributes(fd, from int) {
 	if n, err = unix.Listxattr(src, list); err != nil {
 		return
 	}
-	for _, name := range strings.Split(strings.TrimRight(string(list[:n]), "\x00"), "\x00") {
+	for name := range strings.SplitSeq(strings.TrimRight(string(list[:n]), "\x00"), "\x00") {
 		if !strings.HasPrefix(name, "user.") && name != "system.posix_acl_access" {
 			continue
 		}

@@ -16,6 +16,8 @@ const (
 	NoFollow Flags = 1 << iota
 	// Directory demands a directory (ENOTDIR otherwise).
 	Directory
+	// noStat leaves Handle.Stat empty.
+	noStat
 )
 
 // Maker is called for each missing directory of a path, with the handle of the directory it is
@@ -68,7 +70,7 @@ func (t *Tree) kernelOpen(asked *Root, core string, f Flags) (Handle, error) {
 	if err != nil {
 		return Handle{}, err
 	}
-	return t.adopt(fd, asked)
+	return t.adopt(fd, asked, f)
 }
 
 // undecided reports whether the kernel's way gave no final answer: the path may leave (EXDEV), may
@@ -125,13 +127,13 @@ func (t *Tree) Parent(p string, mk Maker) (Place, error) {
 
 func (t *Tree) kernelParent(asked *Root, rest, dir, elem string) (Place, error) {
 	if elem == "" || elem == ".." {
-		h, err := t.kernelOpen(asked, rest, Directory)
+		h, err := t.kernelOpen(asked, rest, Directory|noStat)
 		return Place{Dir: h}, err
 	}
 	if dir == "" {
 		return Place{Dir: Handle{FD: asked.fd, Root: asked, known: true}, Name: elem}, nil
 	}
-	h, err := t.kernelOpen(asked, dir, Directory)
+	h, err := t.kernelOpen(asked, dir, Directory|noStat)
 	return Place{Dir: h, Name: elem}, err
 }
 
@@ -208,7 +210,12 @@ func (t *Tree) Stays(dir *Handle, link, text string) error {
 			return err
 		}
 		w.link, w.text = link, text
-		err = w.stays()
+		if err = nil; text != "" && text[0] == '/' {
+			err = w.jump(text)
+		}
+		if err == nil {
+			err = w.stays()
+		}
 		w.close()
 		if err != errChanged {
 			return err

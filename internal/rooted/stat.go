@@ -93,7 +93,7 @@ func fromStat(s *Stat, st *unix.Stat_t) {
 	s.ModTime = time.Unix(st.Mtim.Unix())
 	s.UID, s.GID = st.Uid, st.Gid
 	s.Nlink = uint64(st.Nlink) //nolint:unconvert // 32 bits on some architectures
-	s.Dev = st.Dev
+	s.Dev = uint64(st.Dev)     //nolint:unconvert // 32 bits on some architectures
 	s.Inode = st.Ino
 	s.Change = st.Ctim.Nano()
 	s.Mount = 0
