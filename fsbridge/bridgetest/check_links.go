@@ -14,6 +14,7 @@ func linkChecks() []check {
 		{name: "write-through", rows: []string{"C007", "C031"}, run: linksWrite},
 		{name: "write-through-every-way", rows: []string{"C007", "C031"}, run: linksWriteOps},
 		{name: "write-dangling", rows: []string{"C031"}, run: linksDangling},
+		{name: "lstat-plain", needs: caps(fsbridge.CapLstat), run: linksLstatPlain},
 		{name: "lstat", needs: caps(fsbridge.CapLstat), run: linksLstat},
 		{name: "readlink", needs: caps(fsbridge.CapReadLink), run: linksReadLink},
 		{name: "symlink", needs: caps(fsbridge.CapSymlink), run: linksSymlink},
@@ -163,6 +164,22 @@ func linksDangling(k *kit) {
 	k.link("l3", "absent")
 	_, err = k.b.ReadFile(k.ctx, "l3")
 	k.refused("read a dangling link", err, fs.ErrNotExist)
+}
+
+// linksLstatPlain describes files that are no links.
+func linksLstatPlain(k *kit) {
+	k.make("d/f", Node{Type: fsbridge.TypeRegular, Mode: 0o640, Data: []byte("12345")})
+	for _, p := range []string{"d/f", "d", k.abs("d/f"), "./d/../d/f"} {
+		want, err := k.b.Stat(k.ctx, p)
+		k.ok("stat "+p, err)
+		got, err := fsbridge.Lstat(k.ctx, k.b, p)
+		k.ok("lstat "+p, err)
+		if got != want {
+			k.Errorf("lstat %q: %+v, stat says %+v", p, got, want)
+		}
+	}
+	_, err := fsbridge.Lstat(k.ctx, k.b, "absent")
+	k.refused("lstat absent", err, fs.ErrNotExist)
 }
 
 func linksLstat(k *kit) {

@@ -24,7 +24,7 @@ func nameChecks() []check {
 // hostileNames are names that a shell, an option parser, a line splitter or an encoder trips over.
 func hostileNames() []string {
 	return []string{
-		"good", "bad\xff\xfe", "\xe9t\xe9", "\xc3", "\xf0\x9f\x98\x80", "e\u0301", "\u00e9", // C019
+		"good", "bad\xff\xfe", "bad\xff\xff", "\xfe", "\xff", "\xe9t\xe9", "\xc3", "\xf0\x9f\x98\x80", "e\u0301", "\u00e9", // C019
 		"-n", "-rf", "--help", "-e", "--", "-", "-d", "-p", "--version", // C021
 		"x\ny", "x", "y", "t\tab", " lead", "trail ", " ", "q\"q", "s's", `b\s`, `\`, "$(id)", "*", "?", "[a-z]", "{a,b}", // C023
 		"`id`", "a;b", "a|b", "a&b", ">out", "!x", "~", "#c", "%s", "%2e%2e", "\r", "\x01", "\x7f", "\x1b[31m", "...", "..a", ".hidden", "a:b", "C:",
@@ -37,7 +37,11 @@ func plantNames(k *kit, dir string) []string {
 	k.Helper()
 	var made []string
 	for _, n := range hostileNames() {
-		if k.try(dir+"/"+n, Node{Type: fsbridge.TypeRegular, Data: []byte("content of " + n)}) {
+		p := n
+		if dir != "." {
+			p = dir + "/" + n
+		}
+		if k.try(p, Node{Type: fsbridge.TypeRegular, Data: []byte("content of " + n)}) {
 			made = append(made, n)
 		}
 	}
