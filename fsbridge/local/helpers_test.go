@@ -3,9 +3,14 @@
 package local
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/workberth/workberth/fsbridge"
@@ -106,3 +111,60 @@ func missing(t *testing.T, why string, args ...any) {
 	}
 	t.Skipf(why, args...)
 }
+
+func hashOf(s string) fsbridge.Digest {
+	sum := sha256.Sum256([]byte(s))
+	return fsbridge.Digest(hex.EncodeToString(sum[:]))
+}
+
+// shape describes a tree: names, types, modes, sizes, contents.
+func shape(t testing.TB, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	must(t, filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		st, err := e.Info()
+		if err != nil {
+			return err
+		}
+		sum := ""
+		if e.Type().IsRegular() {
+			data, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			sum = string(hashOf(string(data)))[:8]
+		}
+		fmt.Fprintf(&b, "%s %s %s\n", strings.TrimPrefix(p, dir), st.Mode(), sum)
+		return nil
+	}))
+	return b.String()
+}
+
+// noTemps demands that no temporary file is left below dir.
+func noTemps(t testing.TB, dir string) {
+	t.Helper()
+	must(t, filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		if strings.HasPrefix(e.Name(), ".berth-") {
+			t.Errorf("%s was left", p)
+		}
+		return err
+	}))
+}
+
+// openFDs counts the descriptors of this process.
+func openFDs(t testing.TB) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	return len(list)
+}
+
+// readerFunc is a reader.
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+var errEOF = io.EOF
