@@ -119,6 +119,9 @@ func (w *watch) event(n *notice) (fsbridge.Event, error) {
 	return e, nil
 }
 
+// errGone ends a watch whose directory is no longer where it was.
+var errGone = fmt.Errorf("the watched directory is gone: %w", unix.ENOENT)
+
 // self handles a notice about a watched directory itself; those below the first are reported by
 // their parents.
 func (w *watch) self(n *notice, d *watched) (fsbridge.Event, error) {
@@ -130,7 +133,7 @@ func (w *watch) self(n *notice, d *watched) (fsbridge.Event, error) {
 		e.Kind = fsbridge.EventRemove
 		e.Time = time.Now()
 		w.send(e)
-		return fsbridge.Event{}, fmt.Errorf("the watched directory is gone: %w", unix.ENOENT)
+		return fsbridge.Event{}, errGone
 	}
 	if !n.is(unix.IN_ATTRIB) {
 		return fsbridge.Event{}, nil
@@ -151,10 +154,20 @@ func (d *watched) known(n *notice) bool {
 // add watches a directory, and in a recursive watch those below it. With report set what they hold
 // is reported as created. A directory that is gone again is not an error.
 func (w *watch) add(path string, report bool) error {
+	h, err := w.b.tree.Open(w.path, rooted.Directory)
+	if err == nil {
+		defer h.Close()
+	}
+	if vanished(err) || err == nil && !h.Stat.Same(&w.root) {
+		return errGone
+	}
+	if err != nil {
+		return err
+	}
 	for todo := []string{path}; len(todo) > 0; {
 		next := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		dirs, err := w.addOne(next, report)
+		dirs, err := w.addOne(h.FD, next, report)
 		if err != nil && (next == "" || !vanished(err)) {
 			return err
 		}
@@ -172,11 +185,11 @@ func vanished(err error) bool {
 }
 
 // addOne watches one directory and returns the directories in it.
-func (w *watch) addOne(path string, report bool) (dirs []string, err error) {
+func (w *watch) addOne(root int, path string, report bool) (dirs []string, err error) {
 	if err := w.b.check(w.ctx); err != nil {
 		return nil, err
 	}
-	fd, err := w.b.tree.OpenBelow(w.root, path)
+	fd, err := w.b.tree.OpenBelow(root, path)
 	if err != nil {
 		return nil, err
 	}

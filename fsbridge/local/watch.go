@@ -26,7 +26,8 @@ const (
 // Watch implements fsbridge.Watcher with inotify. Every change made after Watch has returned is
 // reported or covered by an EventOverflow. Content of a directory that appears during a recursive
 // watch is reported as created. A watch ends by Close, with ctx, with the bridge, when its guard
-// refuses, and when the watched directory itself is removed or moved; Err tells which. Replacing a
+// refuses, and when the watched directory itself is moved, or removed and no longer in use by a
+// process; Err tells which. Replacing a
 // file atomically, as this bridge does, is an EventCreate of its name.
 func (b *Bridge) Watch(ctx context.Context, path string, opts fsbridge.WatchOptions) (fsbridge.Watch, error) {
 	if err := b.begin(ctx, opWatch, path); err != nil {
@@ -54,19 +55,14 @@ func (b *Bridge) watch(ctx context.Context, path string, opts fsbridge.WatchOpti
 	if err != nil {
 		return nil, err
 	}
-	defer h.Close()
-	root, err := b.tree.OpenDir(&h)
-	if err != nil {
-		return nil, err
-	}
+	h.Close()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
-		rooted.Close(root)
 		return nil, hint(fmt.Errorf("start a watch: %w", err), "the limit is fs.inotify.max_user_instances")
 	}
 	w := &watch{
 		b: b, ctx: ctx, path: path, opts: opts,
-		root: root, fd: fd, file: os.NewFile(uintptr(fd), "inotify"),
+		root: h.Stat, fd: fd, file: os.NewFile(uintptr(fd), "inotify"),
 		dirs:   make(map[int32]*watched),
 		events: make(chan fsbridge.Event, watchBuffer),
 		done:   make(chan struct{}),
@@ -76,7 +72,7 @@ func (b *Bridge) watch(ctx context.Context, path string, opts fsbridge.WatchOpti
 		err = b.register(w)
 	}
 	if err != nil {
-		w.release()
+		_ = w.file.Close()
 		return nil, err
 	}
 	w.unhook = context.AfterFunc(ctx, w.wake)
@@ -91,9 +87,9 @@ type watch struct {
 	path string
 	opts fsbridge.WatchOptions
 
-	root int      // the watched directory
-	fd   int      // inotify, used by the goroutine only
-	file *os.File // the same, for reads that can be woken
+	root rooted.Stat // the watched directory; no handle is held, which would keep it from ending
+	fd   int         // inotify, used by the goroutine only
+	file *os.File    // the same, for reads that can be woken
 	dirs map[int32]*watched
 	read uint64 // bytes of events read so far
 	full bool   // an overflow was reported and the receiver has not caught up
@@ -139,7 +135,7 @@ func (w *watch) run() {
 	err := w.loop()
 	w.unhook()
 	w.b.deregister(w)
-	w.release()
+	_ = w.file.Close()
 	w.mu.Lock()
 	if !w.closed && err != nil {
 		w.err = pathError(opWatch, w.path, err)
@@ -147,11 +143,6 @@ func (w *watch) run() {
 	w.mu.Unlock()
 	close(w.events)
 	close(w.done)
-}
-
-func (w *watch) release() {
-	_ = w.file.Close()
-	rooted.Close(w.root)
 }
 
 func (w *watch) loop() error {
