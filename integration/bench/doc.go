@@ -1,0 +1,12 @@
+// Package bench measures what the design promises about speed, memory and reliability, and renders
+// the result as docs/benchmarks.md.
+//
+// Every measure runs us and the peer it is compared with in turns, round by round, in one process
+// and one run, so that whatever else the machine does hits both alike. What is printed are medians
+// and 95th percentiles, and their ratio; the ratio is compared with its budget. A budget that is
+// missed is reported as missed and is no error: time depends on the machine. Wrong bytes, a process
+// that survives or a command that fails are errors.
+//
+// The package drives the public interfaces of sandbox and fsbridge, and the berth program through
+// its command line. It must not know how a backend does what it does.
+package bench

@@ -1,0 +1,122 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+
+	"github.com/workberth/workberth/fsbridge"
+)
+
+const treeHow = "1,000 files of 1 KiB in 50 directories: one walk that also hashes every file, and reading every file by 16 readers at the same time. Against\n" +
+	"a plain `bwrap` that runs `find` with `sha256sum`, and one that packs the whole tree with `tar` into a pipe (the cheapest way to get all\n" +
+	"bytes out at once, with no call per file)."
+
+const (
+	treeDirs    = 50
+	treePerDir  = 20
+	treeSize    = 1024
+	treeReaders = 16
+)
+
+// tree measures a tree of small files.
+func tree(ctx context.Context, b *Bench) (rows []Row, err error) {
+	plain, err := newBwrap()
+	if err != nil {
+		return nil, err
+	}
+	x, err := b.open(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, x.remove(ctx)) }()
+	fb, err := x.bridge(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	content := noise(treeSize)
+	for i := range treeDirs * treePerDir {
+		path := fmt.Sprintf("tree/dir-%02d/file-%02d", i/treePerDir, i%treePerDir)
+		if err := x.file(path, content); err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+
+	for _, m := range []struct {
+		row        Row
+		ours, peer contender
+	}{
+		{
+			row:  Row{Measured: "walk with hashes, 1,000 files"},
+			ours: contender{name: "walk", run: func(ctx context.Context) error { return walkTree(ctx, fb) }},
+			peer: contender{name: "plain `bwrap`, `find` and `sha256sum`", run: once(func(ctx context.Context) *exec.Cmd {
+				return plain.command(ctx, x.workspace, "find", "tree", "-type", "f", "-exec", "sha256sum", "{}", "+")
+			})},
+		},
+		{
+			row:  Row{Measured: "read 1,000 files, 16 readers"},
+			ours: contender{name: "read", run: func(ctx context.Context) error { return readTree(ctx, fb, paths) }},
+			peer: contender{name: "plain `bwrap` and `tar`", run: once(func(ctx context.Context) *exec.Cmd {
+				cmd := plain.command(ctx, x.workspace, "tar", "-cf", "-", "tree")
+				cmd.Stdout = &counter{}
+				return cmd
+			})},
+		},
+	} {
+		results, err := race(ctx, b.pick(40, 3), b.pick(3, 1), m.ours, m.peer)
+		if err != nil {
+			return rows, err
+		}
+		row, err := compare(m.row, Speed, results[0], results[1])
+		if err != nil {
+			return rows, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// walkTree walks with hashes and wants to see everything.
+func walkTree(ctx context.Context, fb fsbridge.Bridge) error {
+	hashed := 0
+	err := fsbridge.Walk(ctx, fb, "tree", fsbridge.WalkOptions{Hash: true}, func(e fsbridge.WalkEntry) error {
+		if e.Digest != "" {
+			hashed++
+		}
+		return e.Err
+	})
+	if err == nil && hashed != treeDirs*treePerDir {
+		err = fmt.Errorf("walk hashed %d files", hashed)
+	}
+	return err
+}
+
+// readTree reads all files, as many at a time as there are readers.
+func readTree(ctx context.Context, fb fsbridge.Bridge, paths []string) error {
+	var (
+		next   atomic.Int64
+		wg     sync.WaitGroup
+		failed = make([]error, treeReaders)
+	)
+	for reader := range treeReaders {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(paths)); i = next.Add(1) - 1 {
+				data, err := fb.ReadFile(ctx, paths[i])
+				if err == nil && len(data) != treeSize {
+					err = fmt.Errorf("%s: %d bytes", paths[i], len(data))
+				}
+				if err != nil {
+					failed[reader] = err
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(failed...)
+}
