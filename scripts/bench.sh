@@ -1,17 +1,31 @@
 #!/usr/bin/env bash
-# Measures: runs the benchmarks of the integration tests with programs built for it, keeps the raw
-# output in bin/bench.txt, and lets the report generator, which reads it from standard input,
-# write docs/benchmarks.md. BENCH=regexp selects benchmarks and only prints them.
-# Run it on a quiet machine.
+# Measures, and writes docs/benchmarks.md and bin/bench.json. Run it on a quiet machine.
+#
+#   BENCH=regexp      only these measures, printed; nothing is written
+#   BENCH_SHORT=1     few samples and small sizes, printed: shows that it works
+#   BENCH_DOCKER=0    no comparison with a Docker engine, and nothing installed for one
+#
+# Where it can, as root on a Debian-like system, it installs and starts a Docker engine of its own
+# to compare with. Without one the rows say so.
 . "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/scripts/engines.sh"
 need_go
 
 trap engines_stop EXIT
+scripts/setup.sh demo
 engines_start
-scripts/build.sh
 
-BERTH_REQUIRE_ENGINES=1 go test -run '^$' -bench "${BENCH:-.}" -benchmem -timeout 60m ./integration/... | tee bin/bench.txt
-if [ -z "${BENCH:-}" ] && [ -d integration/benchreport ]; then
-	go run ./integration/benchreport <bin/bench.txt
+flags=(-bin bin)
+if [ "${BENCH_DOCKER:-1}" != 0 ]; then
+	scripts/setup.sh bench || echo "going on without what is missing"
+	if engine_docker; then
+		flags+=(-docker "$DOCKER_SOCKET" -docker-image "$DOCKER_IMAGE")
+	fi
 fi
+if [ -n "${BENCH:-}${BENCH_SHORT:-}" ]; then
+	flags+=(-only "${BENCH:-.}" ${BENCH_SHORT:+-short})
+else
+	flags+=(-out docs/benchmarks.md -json bin/bench.json)
+fi
+scripts/build.sh
+go run ./integration/benchreport "${flags[@]}"

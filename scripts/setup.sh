@@ -3,6 +3,7 @@
 #
 #   scripts/setup.sh demo    what `make demo` needs
 #   scripts/setup.sh test    what `make test` needs
+#   scripts/setup.sh bench   what `make bench` compares with, which it can do without
 #
 # On Debian and its relatives the packages are installed with apt-get, as root or with a sudo that
 # asks nothing. Elsewhere the list is printed and the script fails. When nothing is missing it
@@ -23,6 +24,10 @@ gcc                                  gcc
 /usr/include/stdlib.h                libc6-dev
 make                                 make
 '
+bench_needs=$demo_needs'
+dockerd                              docker.io
+/bin/busybox                         busybox-static
+'
 
 # missing NEEDS prints the packages that are not there.
 missing() {
@@ -39,7 +44,8 @@ missing() {
 case ${1:-} in
 demo) needs=$demo_needs ;;
 test) needs=$test_needs ;;
-*) die "usage: scripts/setup.sh demo|test" ;;
+bench) needs=$bench_needs ;;
+*) die "usage: scripts/setup.sh demo|test|bench" ;;
 esac
 
 mapfile -t packages < <(missing "$needs")
