@@ -28,7 +28,8 @@ var (
 	ErrNotFound = errors.New("not found")
 )
 
-// StartError says why a command could not be started; nothing was run.
+// StartError says why a command could not be started; nothing was run. Its Reason is
+// one of the constants StartNoCommand to StartInternal.
 type StartError = proc.StartError
 
 // Problem is an error for people: what was refused or failed, by which rule, and
