@@ -53,13 +53,19 @@ func (p *Peer) Hello() wire.Hello {
 	return h
 }
 
-// SayHello greets as a client does.
-func (p *Peer) SayHello() wire.Hello {
+// Greeting takes a server's greeting, magic included.
+func (p *Peer) Greeting() wire.Hello {
 	p.t.Helper()
 	if _, err := p.frames.SkipTo(wire.Magic, 0); err != nil {
 		p.t.Errorf("no magic: %v", err)
 	}
-	h := p.Hello()
+	return p.Hello()
+}
+
+// SayHello greets as a client does.
+func (p *Peer) SayHello() wire.Hello {
+	p.t.Helper()
+	h := p.Greeting()
 	p.Send(wire.KindHello, 0, wire.Hello{Protocol: wire.Version, Build: "v1.2.3-test", Pid: 4242}.Append(nil))
 	return h
 }

@@ -3,6 +3,7 @@ package guesttest
 import (
 	"context"
 	"io"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -49,6 +50,9 @@ func (r *Runner) Start(_ context.Context, spec proc.Spec, streams proc.IO) (proc
 	run := r.Commands[spec.Argv[0]]
 	if run == nil {
 		return nil, &proc.StartError{Reason: proc.NoCommand, What: spec.Argv[0], Err: syscall.ENOENT}
+	}
+	if streams.Stdin == nil {
+		streams.Stdin = strings.NewReader("")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Process{

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/workberth/workberth/internal/guest/wire"
@@ -41,7 +42,7 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, cfg Config) error {
 	}
 	drained := s.end()
 	switch {
-	case errors.Is(err, io.EOF):
+	case hungUp(err):
 		err = nil
 	case errors.Is(err, wire.ErrProtocol):
 		cfg.Logger.Warn("guest connection ended by the server", "error", err)
@@ -50,6 +51,12 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, cfg Config) error {
 		return errors.Join(err, drained)
 	}
 	return err
+}
+
+// hungUp reports whether an error of the transport means that the peer is gone.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) ||
+		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // run greets and then reads until the connection ends.

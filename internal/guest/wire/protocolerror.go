@@ -54,7 +54,9 @@ func Printable(s string, limit int) string {
 				b.WriteByte(' ')
 			}
 		case r == utf8.RuneError && n <= 1 || !unicode.IsPrint(r):
-			fmt.Fprintf(&b, `\x%02x`, s[i:i+n])
+			for j := range n {
+				fmt.Fprintf(&b, `\x%02x`, s[i+j])
+			}
 		default:
 			b.WriteString(s[i : i+n])
 		}
