@@ -128,16 +128,27 @@ func TestHandsDown(t *testing.T) {
 	if len(places) != 0 || len(missing) != 3 {
 		t.Errorf("places %v, missing %v", places, missing)
 	}
-	g, missing, err := h.Create("x", Limits{Pids: 1, CPUs: 1})
+	g, missing, err := h.Create("x", Limits{Pids: 1, CPUs: 1}, nil)
 	if g != nil || err != nil || !slices.Equal(slices.Sorted(maps.Keys(missing)), []Controller{CPU, Pids}) {
 		t.Errorf("group %v, missing %v, %v", g, missing, err)
+	}
+}
+
+// Where not all controllers are in one place, the later ones are given up.
+func TestChoose(t *testing.T) {
+	top := unified(t, map[string][2]string{".": {"cpu", "cpu"}, "a": {"memory pids", "memory pids"}})
+	h := &Host{v2: filepath.Join(top, "a"), v2top: top}
+	places, missing := h.choose("x", Limits{Pids: 1, MemoryBytes: 1 << 20, CPUs: 1})
+	want := filepath.Join(top, "a", "x")
+	if places[Pids].Dir != want || places[Memory].Dir != want || len(places) != 2 || missing[CPU] == nil {
+		t.Errorf("places %v, missing %v", places, missing)
 	}
 }
 
 func TestNames(t *testing.T) {
 	h := &Host{}
 	for _, name := range []string{"", ".", "..", ".x", "a/b", "a\x00", "a\n", strings.Repeat("x", MaxName+1)} {
-		if _, _, err := h.Create(name, Limits{}); err == nil {
+		if _, _, err := h.Create(name, Limits{}, nil); err == nil {
 			t.Errorf("name %q was accepted", name)
 		}
 	}

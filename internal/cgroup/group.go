@@ -38,88 +38,107 @@ const MaxName = 128
 
 // Create makes a group of that name with limits. The name is one path element; a
 // group of that name that exists is taken over if it is empty of processes.
+// announce gets the directories of the group before the first of them is made, so
+// that a group whose maker dies can be found again ([Leftover]); its error ends the
+// attempt. It may be nil.
+//
 // Limits that cannot be set here are left out and returned with the reason; when
 // none can be set, the group is nil.
-func (h *Host) Create(name string, l Limits) (*Group, map[Controller]error, error) {
+func (h *Host) Create(name string, l Limits, announce func(dirs []string) error) (*Group, map[Controller]error, error) {
 	if name == "" || len(name) > MaxName || name[0] == '.' || strings.ContainsAny(name, "/\x00\n") {
 		return nil, nil, fmt.Errorf("%q is no name of a control group", name)
 	}
-	wanted := map[Controller]bool{Pids: l.Pids > 0, Memory: l.MemoryBytes > 0, CPU: l.CPUs > 0}
-	missing := map[Controller]error{}
+	places, missing := h.choose(name, l)
 	g := &Group{}
+	for _, c := range controllers() {
+		switch p := places[c]; {
+		case p.Version == 2:
+			g.v2 = p.Dir
+		case p.Version == 1 && !slices.Contains(g.v1, p.Dir): // some are mounted together
+			g.v1 = append(g.v1, p.Dir)
+		}
+	}
+	if len(places) == 0 {
+		return nil, missing, nil
+	}
+	g.memory = places[Memory].Dir
+	if announce != nil {
+		if err := announce(g.Dirs()); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, dir := range g.Dirs() {
+		if err := makeGroup(dir); err != nil {
+			return nil, nil, errors.Join(err, g.discard())
+		}
+	}
+	set := 0
+	for _, c := range controllers() {
+		p, ok := places[c]
+		if !ok {
+			continue
+		}
+		var err error
+		if p.Version == 2 {
+			err = setV2(p.Dir, c, l)
+		} else {
+			err = setV1(p.Dir, c, l)
+		}
+		if err != nil {
+			missing[c] = err
+			continue
+		}
+		set++
+	}
+	if set == 0 {
+		return nil, missing, g.discard()
+	}
+	return g, missing, nil
+}
+
+// choose finds a directory for every controller that the limits need.
+func (h *Host) choose(name string, l Limits) (map[Controller]Place, map[Controller]error) {
+	wanted := map[Controller]bool{Pids: l.Pids > 0, Memory: l.MemoryBytes > 0, CPU: l.CPUs > 0}
+	places, missing := map[Controller]Place{}, map[Controller]error{}
 	var unified []Controller
 	for _, c := range controllers() {
 		if !wanted[c] {
 			continue
 		}
-		p, err := h.place(c)
-		switch {
+		switch p, err := h.place(c); {
 		case err != nil:
 			missing[c] = err
-			continue
 		case p.Version == 2:
 			unified = append(unified, c)
+		default:
+			places[c] = Place{Dir: filepath.Join(p.Dir, name), Version: 1}
+		}
+	}
+	// A process is in one group of the unified hierarchy: one place for as many of
+	// the controllers as possible, the last of them given up first.
+	for n := len(unified); n > 0; n-- {
+		dir, err := h.hands(unified[:n])
+		if err != nil {
+			missing[unified[n-1]] = err
 			continue
 		}
-		dir := filepath.Join(p.Dir, name)
-		if err := g.add(dir); err == nil {
-			err = setV1(dir, c, l)
-			if err != nil {
-				missing[c] = err
-			}
-		} else {
-			missing[c] = err
+		for _, c := range unified[:n] {
+			places[c] = Place{Dir: filepath.Join(dir, name), Version: 2}
 		}
-		if c == Memory {
-			g.memory = dir
-		}
+		break
 	}
-	if len(unified) > 0 {
-		if err := h.createV2(g, name, unified, l); err != nil {
-			for _, c := range unified {
-				missing[c] = err
-			}
-		}
-	}
-	if len(g.v1) == 0 && g.v2 == "" {
-		return nil, missing, nil
-	}
-	return g, missing, nil
+	return places, missing
 }
 
-// createV2 makes the part of the group in the unified hierarchy.
-func (h *Host) createV2(g *Group, name string, cs []Controller, l Limits) error {
-	parent, err := h.hands(cs)
-	if err != nil {
-		return err
-	}
-	dir := filepath.Join(parent, name)
-	if err := makeGroup(dir); err != nil {
-		return err
-	}
-	for _, c := range cs {
-		if err := setV2(dir, c, l); err != nil {
-			return errors.Join(err, os.Remove(dir))
+// discard removes what was made of a group that came to nothing.
+func (g *Group) discard() error {
+	var failures []error
+	for _, dir := range g.Dirs() {
+		if err := os.Remove(dir); !errors.Is(err, fs.ErrNotExist) {
+			failures = append(failures, err)
 		}
 	}
-	g.v2 = dir
-	if slices.Contains(cs, Memory) {
-		g.memory = dir
-	}
-	return nil
-}
-
-// add makes a group in a version 1 hierarchy. Controllers that are mounted
-// together share it.
-func (g *Group) add(dir string) error {
-	if slices.Contains(g.v1, dir) {
-		return nil
-	}
-	if err := makeGroup(dir); err != nil {
-		return err
-	}
-	g.v1 = append(g.v1, dir)
-	return nil
+	return errors.Join(failures...)
 }
 
 // makeGroup makes a directory, or takes over an empty group.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,12 +24,24 @@ func group(t *testing.T, l Limits) *Group {
 		t.Fatal(err)
 	}
 	name := fmt.Sprintf("workberth-test-%d-%s", os.Getpid(), strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")))
-	g, missing, err := h.Create(name, l)
+	var announced []string
+	g, missing, err := h.Create(name, l, func(dirs []string) error {
+		announced = dirs
+		for _, dir := range dirs {
+			if _, err := os.Stat(dir); err == nil {
+				t.Errorf("%s was made before it was announced", dir)
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(missing) > 0 {
 		t.Skipf("groups with these limits cannot be made here: %v", missing)
+	}
+	if !slices.Equal(announced, g.Dirs()) {
+		t.Errorf("announced %v, made %v", announced, g.Dirs())
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

@@ -163,8 +163,11 @@ func (b *Box) watch() {
 		b.end(errors.New("the helper ended"))
 	case <-b.ending:
 		b.mu.Lock()
-		if errors.Is(b.cause, errClosed) && len(b.running) > 0 {
-			graceful = closeGrace
+		if errors.Is(b.cause, errClosed) {
+			graceful = settleWait // to finish a write that is under way, or undo it
+			if len(b.running) > 0 {
+				graceful = closeGrace
+			}
 		}
 		b.mu.Unlock()
 	}

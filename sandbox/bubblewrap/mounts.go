@@ -59,10 +59,14 @@ func mountsOf(spec sandbox.Spec, scratch string) ([]mount, error) {
 	return out, nil
 }
 
-// tableOf is the mount table that files and commands share.
+// tableOf is the mount table that files and commands share. A bind of a single file
+// is no root of its own: it is a file of the mount it lies in.
 func tableOf(mounts []mount) fsbridge.MountTable {
 	t := fsbridge.MountTable{{Path: "/", Kind: fsbridge.MountSystem, ReadOnly: true}}
 	for _, m := range mounts {
+		if m.file {
+			continue
+		}
 		t = append(t, fsbridge.Mount{Path: m.path, Kind: m.kind, ReadOnly: m.readOnly, HostPath: m.source})
 	}
 	return t

@@ -1,0 +1,212 @@
+package bubblewrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/workberth/workberth/internal/helperbin"
+	"github.com/workberth/workberth/internal/seccomp"
+	"github.com/workberth/workberth/internal/version"
+	"github.com/workberth/workberth/sandbox"
+)
+
+// Name of the backend.
+const Name = "bubblewrap"
+
+// The networks a sandbox can have.
+const (
+	networkNone = "none"
+	networkHost = "host"
+)
+
+// minVersion is the oldest bubblewrap that has every option used here.
+const minVersion = "0.8"
+
+// Options make a Backend. Only StateDir is needed.
+type Options struct {
+	// BwrapPath is the program bwrap; empty means the one on PATH.
+	BwrapPath string
+	// HelperPath is the guest helper; empty means the one that package helperbin
+	// finds.
+	HelperPath string
+	// StateDir is this user's private directory for records, absolute. Scratch
+	// directories lie below it. It is made when it is missing.
+	StateDir string
+	// RuntimeDir is where this program keeps its sockets; it never appears inside.
+	RuntimeDir string
+	// Getenv looks up an environment variable of this process (PATH, HOME and
+	// what names engines' sockets); nil means os.Getenv.
+	Getenv func(string) string
+	// Facts are what validation asks of this machine; nil means the real ones.
+	Facts *sandbox.HostFacts
+	// Now is the clock of records; nil means time.Now.
+	Now func() time.Time
+	// Logger may be nil.
+	Logger *slog.Logger
+}
+
+// Backend makes sandboxes with bwrap. It is safe for concurrent use, also together
+// with other processes of the same user that have the same StateDir.
+type Backend struct {
+	opts     Options
+	registry *sandbox.Registry
+	facts    sandbox.HostFacts
+	log      *slog.Logger
+	build    string
+	root     string // "/" but in tests
+	// reconcile looks after what dead owners have left, once.
+	reconcile func() error
+	// helper finds the guest helper, once.
+	helper func() (string, error)
+	// settings are looked at when something fails.
+	settings func() kernelSettings
+
+	mu   sync.Mutex
+	live map[sandbox.ID]*slot
+}
+
+var _ sandbox.Backend = (*Backend)(nil)
+
+// New opens the backend. It does not look whether bwrap works: Check does, and
+// Ensure says so when it does not.
+func New(opts Options) (*Backend, error) {
+	if opts.Getenv == nil {
+		opts.Getenv = os.Getenv
+	}
+	log := opts.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	log = log.With("backend", Name)
+	registry, err := sandbox.OpenRegistry(opts.StateDir, sandbox.RegistryOptions{Log: log, Now: opts.Now})
+	if err != nil {
+		return nil, err
+	}
+	b := &Backend{
+		opts: opts, registry: registry, log: log, build: version.Version(), root: "/",
+		settings: func() kernelSettings { return readKernelSettings("") },
+		live:     make(map[sandbox.ID]*slot),
+	}
+	if opts.Facts != nil {
+		b.facts = *opts.Facts
+	} else {
+		dirs := []string{opts.StateDir}
+		if opts.RuntimeDir != "" {
+			dirs = append(dirs, opts.RuntimeDir)
+		}
+		b.facts = sandbox.SystemFacts(opts.Getenv, dirs...)
+	}
+	b.helper = sync.OnceValues(b.findHelper)
+	b.reconcile = sync.OnceValue(b.reconcileAll)
+	return b, nil
+}
+
+// Name is the word in --backend and the prefix of every ID.
+func (b *Backend) Name() string { return Name }
+
+// Features declares what this backend can do on this machine in principle.
+func (b *Backend) Features() sandbox.Features {
+	enforced := b.enforceable()
+	return sandbox.Features{
+		Confined: true, Networks: []string{networkNone, networkHost},
+		Access: []sandbox.Access{sandbox.AccessNone, sandbox.AccessReadOnly, sandbox.AccessReadWrite},
+		TTY:    true, ProcessCleanup: true, ProcessNamespace: true,
+		Seccomp: true, ReadOnlyRoot: true, Tmpfs: true, Binds: true,
+		PidsLimit: enforced.pids, MemoryLimit: enforced.memory, CPULimit: enforced.cpu,
+	}
+}
+
+// findHelper finds the guest helper.
+func (b *Backend) findHelper() (string, error) {
+	if b.opts.HelperPath != "" {
+		if _, err := os.Stat(b.opts.HelperPath); err != nil {
+			return "", &sandbox.Problem{
+				What: "the guest helper cannot be used", Rule: err.Error(),
+				Remedy: "name the program berth-guest by its path", Err: join(sandbox.ErrUnavailable, err),
+			}
+		}
+		return b.opts.HelperPath, nil
+	}
+	h, err := helperbin.Find(helperbin.Options{Env: b.opts.Getenv, Logger: b.log})
+	if err != nil {
+		return "", &sandbox.Problem{
+			What: "the guest helper was not found", Rule: err.Error(),
+			Remedy: "name the program berth-guest by its path in " + helperbin.EnvPath, Err: join(sandbox.ErrUnavailable, err),
+		}
+	}
+	return h.Path, nil
+}
+
+// bwrap finds the program.
+func (b *Backend) bwrap() (string, error) { return findBwrap(b.opts.BwrapPath, b.opts.Getenv("PATH")) }
+
+// filter compiles the system-call filter of a configuration.
+func (b *Backend) filter(profile string) (*seccomp.Filter, error) {
+	facts, err := seccomp.HostFacts()
+	if err != nil {
+		return nil, err
+	}
+	f, err := seccomp.Load(profile, facts)
+	if err != nil {
+		return nil, &sandbox.Problem{
+			Field: "seccompProfile", What: fmt.Sprintf("profile %q", profile), Rule: err.Error(),
+			Remedy: `mend it, or use "default"`, Err: join(sandbox.ErrRefused, err),
+		}
+	}
+	if len(f.Ignored) > 0 {
+		b.log.Warn("the system-call filter names calls that are not known here; they keep its default action", "profile", profile, "calls", f.Ignored)
+	}
+	return f, nil
+}
+
+// refuse says what this backend cannot do, before anything is created. Dangerous
+// settings have been dealt with.
+func refuse(c sandbox.Config, e enforceable) error {
+	no := func(field, what, rule, remedy string) error {
+		return &sandbox.Problem{Field: field, What: what, Rule: rule, Remedy: remedy, Err: sandbox.ErrRefused}
+	}
+	const container = "bubblewrap runs the programs of this machine and has no containers"
+	switch {
+	case c.Network != networkNone && c.Network != networkHost:
+		return no("network", fmt.Sprintf("network %q", c.Network), "bubblewrap has the networks none and host", `use network "none"`)
+	case c.Image != "":
+		return no("image", fmt.Sprintf("image %q", c.Image), container, "leave it out, or use docker or podman")
+	case c.Privileged:
+		return no("privileged", "privileged", container, "leave it out")
+	case c.PidMode != "" && c.PidMode != "private":
+		return no("pidMode", fmt.Sprintf("pidMode %q", c.PidMode), "every sandbox of bubblewrap has its own processes", "leave it out")
+	case len(c.CapAdd) > 0:
+		return no("capAdd", fmt.Sprintf("capability %q", c.CapAdd[0]), "commands in bubblewrap run without any capability", "leave it out")
+	case c.Limits.CPUs > 0 && !e.cpu:
+		return no("limits", fmt.Sprintf("cpus %v", c.Limits.CPUs), "processor time is bounded by control groups, and none can be made here: "+e.why,
+			"leave it out, or let the system delegate control groups to this user")
+	}
+	return nil
+}
+
+// List tells every sandbox of this user that is in the registry.
+func (b *Backend) List(ctx context.Context) ([]sandbox.Info, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	records, corrupt, err := b.registry.List(Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range corrupt {
+		b.log.Warn("the record of a sandbox cannot be read", "sandbox", c.ID, "error", c.Err)
+	}
+	infos := make([]sandbox.Info, 0, len(records))
+	for _, r := range records {
+		infos = append(infos, r.Describe())
+	}
+	return infos, nil
+}
+
+// errStopped is the reason of those who still hold a sandbox that was stopped.
+var errStopped = errors.New("it was stopped")

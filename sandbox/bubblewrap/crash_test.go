@@ -1,0 +1,111 @@
+package bubblewrap
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/workberth/workberth/sandbox"
+)
+
+// C087: the owner of one sandbox is killed, the next start clears away what it had
+// and leaves the other owner's sandbox alone; doing it again finds nothing.
+func TestOwnerKilled(t *testing.T) {
+	r := newRig(t)
+	dead, alive := r.startOwner(t, "dead").ready(t), r.startOwner(t, "alive").ready(t)
+	for _, o := range []*owner{dead, alive} {
+		o.tell(t, "setsid sleep 779 & env -i sleep 780 & (trap '' TERM; sleep 781) & wait")
+		eventually(t, "its processes", func() bool { return len(pidsOf(t, o.tag)) >= 3 })
+	}
+	dead.kill()
+	eventually(t, "the end of the dead owner's processes", func() bool { return len(pidsOf(t, dead.tag)) == 0 })
+	if len(pidsOf(t, alive.tag)) < 3 {
+		t.Fatal("the other sandbox lost processes")
+	}
+	for range 2 {
+		b := r.open(t)
+		spec := r.spec()
+		spec.Session = "visitor"
+		sb := ensure(t, b, spec)
+		if err := sb.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(r.log.String(), "reaped a sandbox whose owner had died"); n != 1 {
+		t.Errorf("reaped %d times:\n%s", n, r.log.String())
+	}
+	if left := groupsOf(t, dead.id); len(left) != 0 {
+		t.Errorf("control groups %v are left", left)
+	}
+	if len(pidsOf(t, alive.tag)) < 3 {
+		t.Error("the other sandbox lost processes to the clearing")
+	}
+	infos, err := r.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range infos {
+		want := sandbox.StateStopped
+		if i.ID == alive.id {
+			want = sandbox.StateRunning
+		}
+		if i.State != want {
+			t.Errorf("%s is %s, want %s", i.Session, i.State, want)
+		}
+	}
+	alive.tell(t, "close")
+	eventually(t, "the end of the other one's processes", func() bool { return len(pidsOf(t, alive.tag)) == 0 })
+}
+
+// kill -9 at random moments, from the first instruction of the start on: afterwards
+// no process and no control group is left, and the sandbox starts again.
+func TestKillAtAnyMoment(t *testing.T) {
+	rounds := 25
+	if testing.Short() {
+		rounds = 4
+	}
+	r := newRig(t)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for i := range rounds {
+		o := r.startOwner(t, "test")
+		tagged := make(chan struct{})
+		go func() {
+			defer close(tagged)
+			if o.out.Scan() && strings.HasPrefix(o.out.Text(), "ready") {
+				_, _ = o.in.WriteString("while :; do echo x >>/workspace/log; mkdir -p /workspace/d; rmdir /workspace/d; done\n")
+				_ = o.in.Flush()
+				for o.out.Scan() {
+				}
+			}
+		}()
+		moment := time.Duration(random.Int64N(int64(120 * time.Millisecond)))
+		ctx, cancel := context.WithTimeout(t.Context(), moment)
+		<-ctx.Done()
+		cancel()
+		o.kill()
+		<-tagged
+		b := r.open(t)
+		sb, err := b.Ensure(t.Context(), r.spec())
+		if err != nil {
+			t.Fatalf("round %d, killed after %v: %v", i, moment, err)
+		}
+		out := sh(t, sb, `ls -a | grep -v -x -e . -e .. -e log -e d | tr '\n' ' '; ls /proc | grep -c '^[0-9]'`)
+		if lines := strings.SplitN(out, "\n", 2); strings.HasPrefix(lines[0], ".") {
+			t.Errorf("round %d: left in the workspace: %s", i, lines[0])
+		}
+		if err := sb.Close(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the control groups to go", func() bool { return len(groupsOf(t, sb.Info().ID)) == 0 })
+	}
+	eventually(t, "the last processes to go", func() bool { return len(pidsOf(t, filepath.Join(r.ws))) == 0 })
+	if entries, err := os.ReadDir(r.state + "/sandboxes"); err != nil || len(entries) > 2 {
+		t.Errorf("records %v, %v", entries, err)
+	}
+}

@@ -1,0 +1,247 @@
+package bubblewrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/workberth/workberth/internal/cgroup"
+	"github.com/workberth/workberth/internal/guestbox"
+	"github.com/workberth/workberth/internal/osthread"
+	"github.com/workberth/workberth/sandbox"
+)
+
+// maxStderr is how much of the end of bwrap's messages is kept, in bytes.
+const maxStderr = 4 << 10
+
+var _ guestbox.Runtime = (*runtime)(nil)
+
+// runtime is a running bwrap with everything in its namespaces.
+type runtime struct {
+	ref    sandbox.ProcessRef
+	group  *cgroup.Group // nil without limits by groups
+	stderr tail
+	done   chan struct{} // closed when it has been waited for
+
+	// state and waitErr are set before done is closed.
+	state   *os.ProcessState
+	waitErr error
+}
+
+// launch starts bwrap and returns it with this side of the connection to the
+// helper. bwrap's parent is a thread that lives as long as it: --die-with-parent
+// follows the thread, not the process.
+func launch(bwrap string, c *command, a account, group *cgroup.Group) (*runtime, net.Conn, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer theirs.Close()
+	rt := &runtime{group: group, stderr: tail{limit: maxStderr}, done: make(chan struct{})}
+	cmd := exec.Command(bwrap, c.args...)
+	// Nothing of our environment reaches bwrap or what it starts.
+	cmd.Env = []string{"PATH=/usr/bin:/bin"}
+	cmd.Dir = "/"
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, &rt.stderr
+	cmd.ExtraFiles = c.files
+	cmd.WaitDelay = time.Second // for a stderr that somebody inside holds
+	// A session of its own: no signal of our terminal reaches it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: a.credential()}
+
+	started := make(chan error, 1)
+	osthread.Go(func() {
+		err := rt.start(cmd)
+		started <- err
+		if err == nil {
+			rt.wait(cmd)
+		}
+	})
+	if err := <-started; err != nil {
+		return nil, nil, errors.Join(err, ours.Close())
+	}
+	return rt, ours, nil
+}
+
+// start runs on the thread that stays.
+func (rt *runtime) start(cmd *exec.Cmd) error {
+	if rt.group != nil {
+		release, err := rt.group.Enter(cmd.SysProcAttr)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ref, err := sandbox.RefOf(cmd.Process.Pid)
+	if err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return err
+	}
+	rt.ref = ref
+	return nil
+}
+
+// wait waits for the end, and for that of everything in the namespaces: bwrap ends
+// after its child, process 1, and the kernel ends that one after all others.
+func (rt *runtime) wait(cmd *exec.Cmd) {
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+		rt.waitErr = err
+	}
+	rt.state = cmd.ProcessState
+	close(rt.done)
+}
+
+// Done is closed when bwrap has ended.
+func (rt *runtime) Done() <-chan struct{} { return rt.done }
+
+// Kill ends bwrap and with it everything inside, and returns when that is so.
+func (rt *runtime) Kill(ctx context.Context) error {
+	select {
+	case <-rt.done:
+		return nil
+	default:
+	}
+	if err := rt.ref.Kill(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-rt.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("bwrap (%s) does not end: %w", rt.ref, ctx.Err())
+	}
+}
+
+// clean reports whether the helper ended by itself and without complaint.
+func (rt *runtime) clean() bool {
+	select {
+	case <-rt.done:
+		return rt.state != nil && rt.state.Success()
+	default:
+		return false
+	}
+}
+
+// TerminateAfter answers for processes of a sandbox that has ended: none is left,
+// since the kernel has ended the process namespace.
+func (rt *runtime) TerminateAfter(context.Context, string, time.Duration) (sandbox.TerminateResult, error) {
+	select {
+	case <-rt.done:
+		return sandbox.TerminateResult{Outcome: sandbox.TerminationGone}, nil
+	default:
+		return sandbox.TerminateResult{Outcome: sandbox.TerminationUnknown}, fmt.Errorf("bwrap (%s) could not be ended", rt.ref)
+	}
+}
+
+// Diagnose says in one line how bwrap ended.
+func (rt *runtime) Diagnose() string {
+	select {
+	case <-rt.done:
+	default:
+		return "bwrap is still running"
+	}
+	var how string
+	switch {
+	case rt.waitErr != nil:
+		how = fmt.Sprintf("waiting for bwrap failed: %v", rt.waitErr)
+	case rt.state == nil:
+		how = "bwrap ended in an unknown way"
+	default:
+		how = describe(rt.state)
+	}
+	if n := rt.group.OOMKills(); n > 0 {
+		how += fmt.Sprintf("; the memory limit was reached, the kernel ended %d processes", n)
+	}
+	if said := rt.stderr.line(); said != "" {
+		how += fmt.Sprintf("; last message: %s", said)
+	}
+	return how
+}
+
+// describe tells how a process ended. bwrap passes on how the helper ended, a
+// signal as 128 and its number.
+func describe(state *os.ProcessState) string {
+	status, ok := state.Sys().(syscall.WaitStatus)
+	switch {
+	case !ok:
+		return state.String()
+	case status.Signaled():
+		return fmt.Sprintf("bwrap was killed by signal %d (%s)", status.Signal(), unix.SignalName(status.Signal()))
+	case status.ExitStatus() > 128 && status.ExitStatus() < 128+65:
+		sig := unix.Signal(status.ExitStatus() - 128)
+		return fmt.Sprintf("the helper was killed by signal %d (%s)", sig, unix.SignalName(sig))
+	}
+	return fmt.Sprintf("the helper ended with exit status %d", status.ExitStatus())
+}
+
+// socketPair makes the connection: our end, and the file for the other side.
+func socketPair() (net.Conn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "helper"), os.NewFile(uintptr(fds[1]), "helper")
+	conn, err := net.FileConn(ours)
+	_ = ours.Close() // the connection has a descriptor of its own
+	if err != nil {
+		return nil, nil, errors.Join(err, theirs.Close())
+	}
+	return conn, theirs, nil
+}
+
+// tail is a writer that keeps the end of what is written.
+type tail struct {
+	limit int
+
+	mu   sync.Mutex
+	data []byte
+}
+
+var _ io.Writer = (*tail)(nil)
+
+// Write never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, p...)
+	if n := len(t.data) - t.limit; n > 0 {
+		t.data = append(t.data[:0], t.data[n:]...)
+	}
+	return len(p), nil
+}
+
+// String is what was kept.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.data)
+}
+
+// line is the last line, printable and short.
+func (t *tail) line() string {
+	lines := strings.Split(strings.TrimSpace(t.String()), "\n")
+	last := strings.TrimSpace(lines[len(lines)-1])
+	if len(last) > 300 {
+		last = last[:300] + "..."
+	}
+	if last == "" {
+		return ""
+	}
+	quoted := fmt.Sprintf("%+q", last)
+	return quoted
+}
