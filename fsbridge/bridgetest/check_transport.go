@@ -13,6 +13,7 @@ func transportChecks() []check {
 	return []check{
 		{name: "cut-before", rows: []string{"FSB-11"}, run: transportBefore},
 		{name: "cut-during-write", rows: []string{"FSB-11"}, needs: caps(fsbridge.CapWriteStream), run: transportDuring},
+		{name: "cut-after-content", rows: []string{"FSB-11"}, needs: caps(fsbridge.CapWriteStream), run: transportAfter},
 		{name: "cut-during-writes", rows: []string{"FSB-11"}, run: transportMany},
 		{name: "cut-during-read", rows: []string{"FSB-11"}, needs: caps(fsbridge.CapOpenReader), run: transportRead},
 	}
@@ -84,6 +85,21 @@ func transportDuring(k *kit) {
 	if err == nil {
 		k.Error("a write succeeded over a cut connection")
 	}
+	k.truth(err, "f", old, fresh)
+}
+
+// transportAfter cuts when the content is complete and the answer is on its way: whether it was
+// written is known to nobody, and the error says so, unless it is known after all. FSB-11
+func transportAfter(k *kit) {
+	k.severed()
+	old, fresh := "old", string(pattern(1<<20, 1))
+	k.file("f", old)
+	src := &callReader{r: stringReader(fresh), each: func(n int64) {
+		if n == int64(len(fresh)) {
+			k.env.Sever()
+		}
+	}}
+	_, err := fsbridge.WriteStream(k.ctx, k.b, "f", src, fsbridge.WriteOptions{})
 	k.truth(err, "f", old, fresh)
 }
 
