@@ -130,7 +130,7 @@ func (r *request) collect(call *client.Call, begin []byte, size, limit int64) ([
 			break
 		}
 		if err != nil {
-			return nil, r.giveUp(call, err)
+			return nil, r.cut(call, err)
 		}
 		part := f.Payload()[1:]
 		if int64(len(data)+len(part)) > limit {
@@ -174,17 +174,21 @@ func (r *request) total(call *client.Call, got int64) error {
 	return nil
 }
 
-// giveUp ends a call that reads because of err. What the server still sends for it
-// is dropped.
+// giveUp ends a call that reads because of err, with which it was answered, or not
+// answered. What the server still sends for it is dropped.
 func (r *request) giveUp(call *client.Call, err error) error {
-	var lost *client.LostError
-	switch {
-	case r.ctx.Err() != nil && errors.Is(err, r.ctx.Err()):
+	if r.ctx.Err() != nil && errors.Is(err, r.ctx.Err()) {
 		call.Abandon()
-	case !errors.As(err, &lost) && r.b.conn.Err() != nil:
-		err = &client.LostError{Sent: true, Err: r.b.conn.Err()}
 	}
 	return r.fail(err)
+}
+
+// cut ends a call whose output ended with err: that of ctx, or of the connection.
+func (r *request) cut(call *client.Call, err error) error {
+	if lost := r.b.conn.Err(); lost != nil && (r.ctx.Err() == nil || !errors.Is(err, r.ctx.Err())) {
+		err = &client.LostError{Sent: true, Err: lost}
+	}
+	return r.giveUp(call, err)
 }
 
 func (r *request) tooLarge(limit int64) error {

@@ -127,7 +127,7 @@ func (f *reader) fillLocked() error {
 			}
 			f.whole = true
 		case err != nil:
-			return f.endLocked(f.r.giveUp(f.call, err))
+			return f.endLocked(f.r.cut(f.call, err))
 		default:
 			f.cur, f.data = next, next.Payload()[1:]
 		}

@@ -25,7 +25,7 @@ func (r *request) records(f *wire.Frame, take func(d *wire.Decoder) error) error
 			break
 		}
 		if err != nil {
-			return r.giveUp(call, err)
+			return r.cut(call, err)
 		}
 		err = r.batch(f.Payload()[1:], take)
 		f.Release()

@@ -102,7 +102,7 @@ func (w *watch) receive(ctx context.Context) error {
 			return w.r.batch(last.Payload(), w.handOn(ctx))
 		}
 		if err != nil {
-			return w.r.giveUp(w.call, err)
+			return w.r.cut(w.call, err)
 		}
 		err = w.r.batch(f.Payload()[1:], w.handOn(ctx))
 		f.Release()

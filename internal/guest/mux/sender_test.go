@@ -44,7 +44,7 @@ func TestSenderKeepsFramesWholeAndInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, r := make(t)
 			s := mux.NewSender(w, func(err error) { t.Errorf("failed: %v", err) })
-			const senders, each = 16, 200
+			const senders, each = 16, 60
 			var last atomic.Uint64
 			var wg sync.WaitGroup
 			for i := range senders {
