@@ -64,18 +64,26 @@ func (h *Handle) Info(ctx context.Context) (sandbox.Info, error) {
 	return info, err
 }
 
-// Stop asks the owner to end, and the sandbox with it, and waits until it has
-// gone.
+// Stop asks the owner to end, and the sandbox with it, and waits until its
+// process has gone.
 func (h *Handle) Stop(ctx context.Context) error {
+	info, err := h.Info(ctx)
+	if err != nil {
+		return err
+	}
 	if err := h.call(ctx, callStop, nil, nil, nil, nil); err != nil {
 		return err
 	}
-	select {
-	case <-h.conn.Done():
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	tick := time.NewTicker(2 * time.Millisecond) // it is no child of ours
+	defer tick.Stop()
+	for info.Owner.Alive() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
+	return nil
 }
 
 // call makes one control call.
