@@ -52,7 +52,11 @@ type PathError struct {
 
 // Error gives one line: "read notes.txt: outside the permitted directories".
 func (e *PathError) Error() string {
-	return e.Op + " " + DisplayPath(e.Path) + ": " + e.Err.Error()
+	p := DisplayPath(e.Path)
+	if p == "" {
+		p = `""`
+	}
+	return e.Op + " " + p + ": " + e.Err.Error()
 }
 
 // Unwrap returns the reason.
@@ -69,13 +73,16 @@ type ConflictError struct {
 
 // Error tells both digests.
 func (e *ConflictError) Error() string {
-	switch {
-	case e.Expected == "":
-		return fmt.Sprintf("changed by someone else: expected no file, found sha256 %s", e.Current)
-	case e.Current == "":
-		return fmt.Sprintf("changed by someone else: expected sha256 %s, found no file", e.Expected)
+	expected, found := "no file", "no regular file"
+	if e.Expected != "" {
+		expected = "sha256 " + string(e.Expected)
 	}
-	return fmt.Sprintf("changed by someone else: expected sha256 %s, found %s", e.Expected, e.Current)
+	if e.Current != "" {
+		found = "sha256 " + string(e.Current)
+	} else if e.Expected == "" {
+		found = "something that is not a regular file"
+	}
+	return fmt.Sprintf("changed by someone else: expected %s, found %s", expected, found)
 }
 
 // Is matches ErrConflict.

@@ -48,38 +48,47 @@ func (t MountTable) Workspace() (Mount, bool) {
 // Find returns the mount that holds the absolute path p, compared by whole
 // path elements, and the rest of p below it ("." for the mount itself). It is
 // lexical and says nothing about links: p is taken as it is, with ".." elements
-// left in the rest.
+// left in the rest. A relative p lies in no mount, and a mount whose path is not
+// absolute holds nothing. Repeated and trailing slashes make no difference, in p
+// and in the table.
 func (t MountTable) Find(p string) (m Mount, rest string, ok bool) {
+	if !strings.HasPrefix(p, "/") {
+		return Mount{}, "", false
+	}
 	p = squeeze(p)
-	best := -1
+	best, root := -1, ""
 	for i, c := range t {
-		if !within(c.Path, p) {
+		if !strings.HasPrefix(c.Path, "/") {
 			continue
 		}
-		if best < 0 || len(c.Path) > len(t[best].Path) {
-			best = i
+		if r := squeeze(c.Path); within(r, p) && (best < 0 || len(r) > len(root)) {
+			best, root = i, r
 		}
 	}
 	if best < 0 {
 		return Mount{}, "", false
 	}
-	rest = strings.TrimPrefix(strings.TrimPrefix(p, t[best].Path), "/")
+	rest = strings.TrimPrefix(strings.TrimPrefix(p, root), "/")
 	if rest == "" {
 		rest = "."
 	}
 	return t[best], rest, true
 }
 
-// within reports whether p equals root or lies below it, by path elements.
+// within reports whether p equals root or lies below it, by path elements. Both
+// are absolute and squeezed.
 func within(root, p string) bool {
 	if root == "/" {
-		return strings.HasPrefix(p, "/")
+		return true
 	}
-	return p == root || strings.HasPrefix(p, root) && p[len(root)] == '/'
+	return strings.HasPrefix(p, root) && (len(p) == len(root) || p[len(root)] == '/')
 }
 
 // squeeze removes empty and "." elements of an absolute path and keeps "..".
 func squeeze(p string) string {
+	if squeezed(p) {
+		return p
+	}
 	var b strings.Builder
 	for _, e := range strings.Split(p, "/") {
 		if e != "" && e != "." {
@@ -91,4 +100,20 @@ func squeeze(p string) string {
 		return "/"
 	}
 	return b.String()
+}
+
+// squeezed reports whether squeeze would change nothing.
+func squeezed(p string) bool {
+	if p == "/" {
+		return true
+	}
+	if !strings.HasPrefix(p, "/") {
+		return false
+	}
+	for e := range strings.SplitSeq(p[1:], "/") {
+		if e == "" || e == "." {
+			return false
+		}
+	}
+	return true
 }
