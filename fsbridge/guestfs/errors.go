@@ -29,7 +29,7 @@ func (r *request) fail(err error) error {
 	)
 	switch {
 	case errors.As(err, &lost):
-		out.Err, out.Hint = r.lost(lost)
+		out.Hint, out.Err = r.lost(lost)
 	case r.ctx.Err() != nil && errors.Is(err, r.ctx.Err()):
 		out.Err = r.ctx.Err()
 	case errors.As(err, &remote):
@@ -53,11 +53,11 @@ func (r *request) refuse(err error) error {
 }
 
 // lost says what a call without an answer means. Keeps FSB-11.
-func (r *request) lost(lost *client.LostError) (err error, hint string) { //nolint:revive // the hint belongs to the error
+func (r *request) lost(lost *client.LostError) (hint string, err error) {
 	if lost.Sent && r.op.Mutates() {
-		return fmt.Errorf("%w: %w", fsbridge.ErrOutcomeUnknown, lost.Err), "read it again before deciding; do not repeat blindly"
+		return "read it again before deciding; do not repeat blindly", fmt.Errorf("%w: %w", fsbridge.ErrOutcomeUnknown, lost.Err)
 	}
-	return fmt.Errorf("%w: %w", fsbridge.ErrUnavailable, lost.Err), "nothing was changed; connect again"
+	return "nothing was changed; connect again", fmt.Errorf("%w: %w", fsbridge.ErrUnavailable, lost.Err)
 }
 
 // foreign keeps an error of the server from being taken for one of the caller's
@@ -67,7 +67,7 @@ func (r *request) foreign(err error) error {
 		return err
 	}
 	if r.op.Mutates() {
-		return fmt.Errorf("%w: the helper gave up: %v", fsbridge.ErrOutcomeUnknown, err)
+		return fmt.Errorf("%w: the helper gave up: %s", fsbridge.ErrOutcomeUnknown, err.Error())
 	}
-	return fmt.Errorf("%w: the helper gave up: %v", fsbridge.ErrUnavailable, err)
+	return fmt.Errorf("%w: the helper gave up: %s", fsbridge.ErrUnavailable, err.Error())
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,7 +87,7 @@ func calls() map[string]func(ctx context.Context, b *guestfs.Bridge) error {
 			if err != nil {
 				return err
 			}
-			for range w.Events() { //nolint:revive // until closed
+			for range w.Events() {
 			}
 			return w.Err()
 		},
@@ -126,12 +127,7 @@ func changes() []string {
 }
 
 func isChange(name string) bool {
-	for _, c := range changes() {
-		if c == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(changes(), name)
 }
 
 func file(name string) fsbridge.FileInfo {
@@ -376,5 +372,33 @@ func TestHostileErrors(t *testing.T) {
 	}
 	if _, err := conn.Echo(t.Context(), []byte("x")); err != nil {
 		t.Errorf("connection: %v", err)
+	}
+}
+
+// An event of a path that climbs ends the watch.
+func TestHostileEvents(t *testing.T) {
+	for p, bad := range map[string]bool{"": false, "a/b": false, "../a": true, "/a": true, "a/../b": true, "a//b": true, "..": true} {
+		b, conn := withPeer(t, guestfs.Options{}, func(p2 *guesttest.Peer) {
+			stream, _ := p2.Until(wire.KindOpen)
+			p2.Send(wire.KindReply, stream, nil)
+			p2.Send(wire.KindData, stream, append([]byte{wire.ChannelOut}, happening(p)...))
+			p2.Send(wire.KindDone, stream, nil)
+			p2.Drain()
+		})
+		w, err := b.Watch(t.Context(), "d", fsbridge.WatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for e := range w.Events() {
+			got = append(got, e.Path)
+		}
+		switch {
+		case bad && (len(got) > 0 || !errors.Is(w.Err(), fsbridge.ErrUnavailable) || !errors.Is(conn.Err(), wire.ErrProtocol)):
+			t.Errorf("%q: events %q, %v, connection %v", p, got, w.Err(), conn.Err())
+		case !bad && (len(got) != 1 || got[0] != p || w.Err() != nil):
+			t.Errorf("%q: events %q, %v", p, got, w.Err())
+		}
+		_ = w.Close()
 	}
 }

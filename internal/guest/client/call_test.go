@@ -192,8 +192,10 @@ func TestCancelledCalls(t *testing.T) {
 			var lost *client.LostError
 			return errors.As(err, &lost) && lost.Sent && errors.Is(err, context.Canceled)
 		}},
-		"change that happened": {wire.OpRemove, func(p *guesttest.Peer, s uint64) { p.Send(wire.KindDone, s, nil) }, 0,
-			func(err error) bool { return err == nil }},
+		"change that happened": {
+			wire.OpRemove, func(p *guesttest.Peer, s uint64) { p.Send(wire.KindDone, s, nil) }, 0,
+			func(err error) bool { return err == nil },
+		},
 		"change that did not": {wire.OpRemove, func(p *guesttest.Peer, s uint64) {
 			p.Send(wire.KindFail, s, wire.AppendError(nil, context.Canceled))
 		}, 0, func(err error) bool {

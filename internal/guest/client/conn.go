@@ -51,11 +51,10 @@ type Conn struct {
 	over  chan struct{} // closed with err
 	read  chan struct{} // closed when the reading goroutine has ended
 
-	mu      sync.Mutex
-	calls   map[uint64]*Call
-	last    uint64
-	err     error
-	closing bool
+	mu    sync.Mutex
+	calls map[uint64]*Call
+	last  uint64
+	err   error
 }
 
 // New greets the server on conn and returns the connection, which owns conn from

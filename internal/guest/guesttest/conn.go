@@ -24,7 +24,7 @@ func SocketPair(t testing.TB) (a, b *net.UnixConn) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ends[i] = c.(*net.UnixConn) //nolint:forcetypeassert,errcheck // what a Unix socket is
+		ends[i] = c.(*net.UnixConn) //nolint:forcetypeassert // what a Unix socket is
 		t.Cleanup(func() { _ = c.Close() })
 	}
 	return ends[0], ends[1]

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"iter"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -108,12 +109,7 @@ func (f *Files) Declares(c fsbridge.Capability) bool {
 	if f.Declared == nil {
 		return true
 	}
-	for _, have := range f.Declared {
-		if have == c {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(f.Declared, c)
 }
 
 // Mounts implements fsbridge.Mounter.

@@ -36,13 +36,13 @@ func checkData(t *testing.T, f *wire.Frame) {
 // transports that can be written directly and over those that cannot.
 func TestSenderKeepsFramesWholeAndInOrder(t *testing.T) {
 	type pair func(t testing.TB) (w io.WriteCloser, r io.Reader)
-	for name, make := range map[string]pair{
+	for name, connect := range map[string]pair{
 		"socket": func(t testing.TB) (io.WriteCloser, io.Reader) { return guesttest.SocketPair(t) },
 		"pipes":  func(t testing.TB) (io.WriteCloser, io.Reader) { return guesttest.Pipes(t) },
 		"memory": func(testing.TB) (io.WriteCloser, io.Reader) { return guesttest.MemoryPair() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, r := make(t)
+			w, r := connect(t)
 			s := mux.NewSender(w, func(err error) { t.Errorf("failed: %v", err) })
 			const senders, each = 16, 60
 			var last atomic.Uint64

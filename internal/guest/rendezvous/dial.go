@@ -23,7 +23,7 @@ func Dial(ctx context.Context, path, token string) (*net.UnixConn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rendezvous: %w", err)
 	}
-	c := conn.(*net.UnixConn) //nolint:forcetypeassert,errcheck // what dialling "unix" yields
+	c := conn.(*net.UnixConn) //nolint:forcetypeassert // what dialling "unix" yields
 	if err := present(ctx, c, token); err != nil {
 		_ = c.Close()
 		if ctx.Err() != nil {

@@ -79,12 +79,12 @@ func FuzzServerAgainstGarbageClient(f *testing.F) {
 		} else {
 			_ = host.Close()
 		}
-		guesttest.Within(t, "Serve returns", served)
+		_ = guesttest.Within(t, "Serve returns", served)
 		_ = host.Close()
 		<-drained
 		for _, p := range runner.Started() {
 			if p.Spec.KeepDescendants {
-				_, _ = p.Terminate(context.Background(), 0) //nolint:usetesting // also when the test is over
+				_, _ = p.Terminate(context.Background(), 0)
 				continue
 			}
 			guesttest.Within(t, "the command ends", p.Over())

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve serves cfg to a scripted client that has not greeted yet. What Serve returns
 // comes on served.
-func serve(t testing.TB, ctx context.Context, cfg server.Config) (p *guesttest.Peer, served <-chan error) { //nolint:revive // t first, as in every helper
+func serve(t testing.TB, ctx context.Context, cfg server.Config) (p *guesttest.Peer, served <-chan error) {
 	t.Helper()
 	host, guest := guesttest.SocketPair(t)
 	over := make(chan error, 1)

@@ -191,7 +191,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	go func() {
 		defer close(over)
 		request := path(wire.OpHash, "f")
-		for i := uint64(1); p.Send(wire.KindOpen, i, request); i++ { //nolint:revive // until it is cut
+		for i := uint64(1); p.Send(wire.KindOpen, i, request); i++ { // until it is cut
 		}
 	}()
 	err := guesttest.Within(t, "Serve returns", served)

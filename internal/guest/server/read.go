@@ -178,7 +178,7 @@ func fill(r io.Reader, p []byte) (n int, end bool, err error) {
 		k, err := r.Read(p[n:])
 		n += k
 		switch {
-		case err == io.EOF: //nolint:errorlint // a wrapped io.EOF is no end of input
+		case err == io.EOF: // itself: a wrapped io.EOF is no end of input
 			return n, true, nil
 		case err != nil:
 			return n, false, err

@@ -28,6 +28,9 @@ func (e *RemoteError) Error() string { return e.Text }
 // Unwrap returns what the error matches: sentinels, the errno, details.
 func (e *RemoteError) Unwrap() []error { return e.is }
 
+// maxErrno is the largest errno a Linux kernel returns.
+const maxErrno = 4095
+
 // What kind of typed error the details rebuild.
 const (
 	detailNone byte = iota
@@ -56,7 +59,7 @@ func AppendError(b []byte, err error) []byte {
 	}
 	var errno syscall.Errno
 	errors.As(err, &errno)
-	b = binary.AppendUvarint(b, uint64(errno))
+	b = binary.AppendUvarint(b, errnoOut(errno))
 
 	text, hint := err, ""
 	var pathErr *fsbridge.PathError
@@ -130,8 +133,8 @@ func (d *Decoder) Error() error {
 		is = append(is, errorCodes[code])
 	}
 	var errno error
-	if n := d.Upto(4095); n != 0 {
-		errno = syscall.Errno(n)
+	if e := errnoIn(d.Upto(maxErrno)); e != 0 {
+		errno = e
 		is = append(is, errno)
 	}
 	var pathErr *fsbridge.PathError
@@ -142,7 +145,7 @@ func (d *Decoder) Error() error {
 		Code: Printable(d.String(MaxWord), MaxWord),
 		Hint: Printable(d.String(MaxText), MaxText),
 	}
-	detail, start := d.detail()
+	start, detail := d.detail()
 	remote.Text = Printable(d.String(MaxText), MaxText)
 	if d.err != nil {
 		return d.err
@@ -174,25 +177,27 @@ func startCause(remote *RemoteError, errno error) error {
 	return remote
 }
 
-func (d *Decoder) detail() (error, *proc.StartError) {
+// detail takes what rebuilds a typed error: of a command that could not start, or
+// one that the error wraps.
+func (d *Decoder) detail() (start *proc.StartError, err error) {
 	switch kind := d.Byte(); kind {
 	case detailNone:
 	case detailConflict:
-		return &fsbridge.ConflictError{
+		return nil, &fsbridge.ConflictError{
 			Current: d.Digest(), Expected: fsbridge.Digest(Printable(d.String(MaxWord), MaxWord)),
-		}, nil
-	case detailLimit:
-		return &fsbridge.LimitError{
-			What: Printable(d.String(MaxWord), MaxWord), Limit: d.Size(), Actual: d.Size(),
-		}, nil
-	case detailUnsupported:
-		return &fsbridge.UnsupportedError{
-			Capability: fsbridge.Capability(Printable(d.String(MaxWord), MaxWord)),
-		}, nil
-	case detailStart:
-		return nil, &proc.StartError{
-			Reason: takeEnum(d, "start reason", startReasons), What: d.String(MaxPath),
 		}
+	case detailLimit:
+		return nil, &fsbridge.LimitError{
+			What: Printable(d.String(MaxWord), MaxWord), Limit: d.Size(), Actual: d.Size(),
+		}
+	case detailUnsupported:
+		return nil, &fsbridge.UnsupportedError{
+			Capability: fsbridge.Capability(Printable(d.String(MaxWord), MaxWord)),
+		}
+	case detailStart:
+		return &proc.StartError{
+			Reason: takeEnum(d, "start reason", startReasons), What: d.String(MaxPath),
+		}, nil
 	default:
 		d.fail("unknown error detail %d", kind)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/workberth/workberth/fsbridge"
 )
@@ -42,14 +43,7 @@ type Hello struct {
 }
 
 // Has reports whether the server offers f.
-func (h Hello) Has(f Feature) bool {
-	for _, have := range h.Features {
-		if have == f {
-			return true
-		}
-	}
-	return false
-}
+func (h Hello) Has(f Feature) bool { return slices.Contains(h.Features, f) }
 
 var mountKinds = []fsbridge.MountKind{
 	fsbridge.MountWorkspace, fsbridge.MountBind, fsbridge.MountTmpfs, fsbridge.MountSystem,

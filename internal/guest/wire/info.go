@@ -13,9 +13,6 @@ var fileTypes = []fsbridge.FileType{
 	fsbridge.TypeSocket, fsbridge.TypeChar, fsbridge.TypeBlock, fsbridge.TypeUnknown,
 }
 
-// infoLeast is the least size of an encoded FileInfo.
-const infoLeast = 10
-
 // AppendInfo appends a FileInfo.
 func AppendInfo(b []byte, i fsbridge.FileInfo) []byte {
 	b = AppendString(b, i.Name)
