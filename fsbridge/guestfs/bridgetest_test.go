@@ -10,6 +10,7 @@ import (
 	"github.com/workberth/workberth/fsbridge/guestfs"
 	"github.com/workberth/workberth/fsbridge/local"
 	"github.com/workberth/workberth/internal/guest/client"
+	"github.com/workberth/workberth/internal/guest/guesttest"
 	"github.com/workberth/workberth/internal/guest/server"
 )
 
@@ -28,7 +29,7 @@ func TestConformance(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = files.Close() })
 			var revoked revocation
-			host, guest := socketPair(t)
+			host, guest := guesttest.SocketPair(t)
 			serve(t, guest, server.Config{Files: files, Build: "test"})
 			conn, err := client.New(t.Context(), host, client.Options{})
 			if err != nil {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package guestfs_test
 
 import (
@@ -13,6 +15,7 @@ import (
 
 	"github.com/workberth/workberth/fsbridge"
 	"github.com/workberth/workberth/fsbridge/local"
+	"github.com/workberth/workberth/internal/guest/guesttest"
 	"github.com/workberth/workberth/internal/guest/mux"
 	"github.com/workberth/workberth/internal/guest/server"
 )
@@ -87,8 +90,8 @@ func startServer(t testing.TB, role, root string) io.ReadWriteCloser {
 		}
 		conn = mux.Join(r, w)
 	} else {
-		host, guest := socketPair(t)
-		f, err := guest.(*net.UnixConn).File()
+		host, guest := guesttest.SocketPair(t)
+		f, err := guest.File()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/workberth/workberth/fsbridge"
@@ -355,7 +356,7 @@ func (f *Files) Rename(ctx context.Context, oldPath, newPath string, _ fsbridge.
 		return err
 	}
 	if strings.HasPrefix(newPath, "/") {
-		return &fsbridge.PathError{Op: "rename", Path: newPath, Err: fsbridge.ErrReadOnly, Hint: "it is a system mount"}
+		return &fsbridge.PathError{Op: "rename", Path: newPath, Err: syscall.EROFS, Hint: "it is a system mount"}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
