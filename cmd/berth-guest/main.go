@@ -1,0 +1,84 @@
+//go:build linux
+
+// Command berth-guest is the helper that serves files and commands inside a
+// sandbox. It is started by berth, speaks the protocol of internal/guest on a
+// connection it is given, and ends with that connection. It uses the standard
+// library and golang.org/x/sys only.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/workberth/workberth/internal/guest/reaper"
+	"github.com/workberth/workberth/internal/guest/wire"
+	"github.com/workberth/workberth/internal/version"
+)
+
+const usage = `usage: berth-guest serve [FLAGS]            serve on standard input and output
+       berth-guest connect SOCKET [FLAGS]   serve on a Unix socket; the token is the first line of standard input
+       berth-guest version [--json]
+
+FLAGS are --mount=KIND:ro|rw:PATH (repeated), --tag=16HEX and --read-limit=BYTES.
+It is started by berth; there is nothing to do with it by hand.
+`
+
+// The first thread looks after orphans; nothing else may run on it.
+func init() { runtime.LockOSThread() }
+
+func main() {
+	if code, played := reaper.Main(os.Args[1:]); played {
+		os.Exit(code)
+	}
+	err := run(os.Args[1:])
+	var bad *flagError
+	if errors.As(err, &bad) {
+		fmt.Fprintf(os.Stderr, "berth-guest: %v\n%s", err, usage)
+		os.Exit(2)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "berth-guest:", err)
+		os.Exit(1)
+	}
+}
+
+// run plays one public role.
+func run(args []string) error {
+	role := ""
+	if len(args) > 0 {
+		role, args = args[0], args[1:]
+	}
+	switch role {
+	case "serve":
+		o, err := parseOptions(args)
+		if err != nil {
+			return err
+		}
+		return serve(o, standardStreams)
+	case "connect":
+		if len(args) == 0 {
+			return &flagError{"connect needs the path of a socket"}
+		}
+		o, err := parseOptions(args[1:])
+		if err != nil {
+			return err
+		}
+		return serve(o, callBack(args[0]))
+	case "version":
+		return printVersion(os.Stdout, len(args) == 1 && args[0] == "--json")
+	}
+	return &flagError{fmt.Sprintf("unknown role %q", role)}
+}
+
+// printVersion tells build and protocol.
+func printVersion(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(map[string]any{"version": version.Version(), "protocol": wire.Version})
+	}
+	_, err := fmt.Fprintf(w, "%s protocol %d\n", version.Version(), wire.Version)
+	return err
+}

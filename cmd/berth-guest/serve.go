@@ -1,0 +1,141 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/workberth/workberth/fsbridge/local"
+	"github.com/workberth/workberth/internal/guest/reaper"
+	"github.com/workberth/workberth/internal/guest/rendezvous"
+	"github.com/workberth/workberth/internal/guest/server"
+	"github.com/workberth/workberth/internal/version"
+)
+
+// memoryLimit is what the Go runtime tries to stay below, in bytes. Content is
+// streamed, so that a helper needs little.
+const memoryLimit = 64 << 20
+
+// connectTimeout bounds calling back to a socket.
+const connectTimeout = 30 * time.Second
+
+// connector gives the connection to serve on.
+type connector func(ctx context.Context) (io.ReadWriteCloser, error)
+
+// serve serves until the connection ends, then ends every command.
+func serve(o options, connect connector) error {
+	debug.SetMemoryLimit(memoryLimit)
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE, syscall.SIGQUIT)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := reaper.Harden("berth-guest"); err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	files, err := local.New(local.Options{Mounts: o.mounts, TempTag: o.tag, ReadLimit: o.readLimit, Logger: log})
+	if err != nil {
+		return err
+	}
+	defer files.Close()
+	orphans := reaper.NewOrphans()
+	runner := reaper.New(reaper.Options{
+		ResolveDir: func(ctx context.Context, dir string) (*os.File, error) {
+			if dir == "" {
+				dir = "."
+			}
+			return files.OpenDir(ctx, dir)
+		},
+		Orphans: orphans, Tag: o.tag, Logger: log,
+	})
+	over, end := context.WithCancel(context.Background())
+	var served error
+	go func() {
+		defer end()
+		conn, err := connect(ctx)
+		if err != nil {
+			served = err
+			return
+		}
+		err = server.Serve(ctx, conn, server.Config{
+			Files: files, Runner: runner,
+			Sweep: func(ctx context.Context, tag string) (int, error) { return sweep(ctx, files, runner, tag) },
+			Build: version.Version(), Tag: o.tag, Logger: log,
+		})
+		if !errors.Is(err, context.Canceled) {
+			served = err
+		}
+		served = errors.Join(served, runner.Close(context.Background())) // bounded by the commands' grace
+	}()
+	if err := orphans.Run(over); err != nil {
+		return err
+	}
+	return served
+}
+
+// sweep removes what a dead life of this sandbox left: its processes first, then
+// the temporary files it can no longer be writing.
+func sweep(ctx context.Context, files *local.Bridge, runner *reaper.Runner, tag string) (int, error) {
+	ended, err := runner.Sweep(ctx, tag)
+	removed, ferr := files.Sweep(ctx, tag)
+	return ended + removed, errors.Join(err, ferr)
+}
+
+// standardStreams serves on standard input and output, or on the socket that
+// standard input is. Commands do not inherit either.
+func standardStreams(context.Context) (io.ReadWriteCloser, error) {
+	if c, err := net.FileConn(os.Stdin); err == nil {
+		return c, nil
+	}
+	return pipes{os.Stdin, os.Stdout}, nil
+}
+
+// pipes is a connection of two streams.
+type pipes struct {
+	io.Reader
+	io.WriteCloser
+}
+
+// Close closes both.
+func (p pipes) Close() error {
+	err := p.WriteCloser.Close()
+	if c, ok := p.Reader.(io.Closer); ok {
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}
+
+// callBack connects to a socket with the token that is the first line of standard
+// input. When standard input ends the connection is closed: the channel that
+// started the helper stays its lease.
+func callBack(socket string) connector {
+	return func(ctx context.Context) (io.ReadWriteCloser, error) {
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+		defer cancel()
+		in := bufio.NewReaderSize(os.Stdin, 512)
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			return nil, fmt.Errorf("reading the token: %w", err)
+		}
+		conn, err := rendezvous.Dial(ctx, socket, strings.TrimSuffix(string(line), "\n"))
+		if err != nil {
+			return nil, err
+		}
+		go func() {
+			_, _ = io.Copy(io.Discard, in) // only its end matters
+			_ = conn.Close()               // the server sees it
+		}()
+		return conn, nil
+	}
+}
