@@ -111,7 +111,7 @@ func (x *box) attack(ctx context.Context, swaps []bridgetest.Swap) (int64, error
 	r, w := io.Pipe()
 	stop := context.AfterFunc(ctx, func() { _ = w.Close() })
 	defer stop()
-	res, err := sandbox.Run(context.WithoutCancel(ctx), x, x.role(args...), nil, sandbox.RunOptions{Stdin: r})
+	res, err := sandbox.Run(context.WithoutCancel(ctx), x.Sandbox, x.role(args...), nil, sandbox.RunOptions{Stdin: r})
 	_ = w.Close()
 	if err != nil {
 		return 0, err
@@ -191,7 +191,7 @@ func (x *box) insider() *insider {
 	// A handle of its own: the check may revoke the other one.
 	sb, err := x.k.tryEnsure(x.k.backend, x.spec)
 	x.k.must(err)
-	running, err := sandbox.Start(ctx, sb, sb.role("oracle"), nil, sandbox.IO{Stdin: inR, Stdout: w}, sandbox.StartOptions{})
+	running, err := sandbox.Start(ctx, sb.Sandbox, sb.role("oracle"), nil, sandbox.IO{Stdin: inR, Stdout: w}, sandbox.StartOptions{})
 	x.k.must(err)
 	go func() {
 		<-running.Done()

@@ -23,7 +23,7 @@ func crowdCommands(k *kit) {
 	for i := range k.rounds(200, 40) {
 		wg.Go(func() {
 			size, code := 1<<20+i, i%7
-			res, err := sandbox.Run(k.ctx, x, x.role("emit", fmt.Sprint(size), fmt.Sprint(i), fmt.Sprint(code)), nil, sandbox.RunOptions{OutputLimit: 4 << 20})
+			res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("emit", fmt.Sprint(size), fmt.Sprint(i), fmt.Sprint(code)), nil, sandbox.RunOptions{OutputLimit: 4 << 20})
 			if err != nil || res.Status.Code != code {
 				k.Errorf("command %d: %+v, %v", i, res.Status, err)
 				return
@@ -53,7 +53,7 @@ func crowdMixed(k *kit) {
 					k.Errorf("write: %v", err)
 					return
 				}
-				res, err := sandbox.Run(k.ctx, x, x.role("read", x.inside(name)), nil, sandbox.RunOptions{})
+				res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("read", x.inside(name)), nil, sandbox.RunOptions{})
 				if err != nil || string(res.Stdout.Bytes()) != content {
 					k.Errorf("a command reads %q, %v; want %q", res.Stdout.Bytes(), err, content)
 				}
@@ -81,7 +81,7 @@ func crowdSandboxes(k *kit) {
 				return
 			}
 			boxes[i] = x
-			res, err := sandbox.Run(k.ctx, x, x.role("write", x.inside("me"), fmt.Sprint(i)), nil, sandbox.RunOptions{})
+			res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("write", x.inside("me"), fmt.Sprint(i)), nil, sandbox.RunOptions{})
 			if err != nil || res.Status.Code != 0 {
 				k.Errorf("sandbox %d: %+v, %v", i, res.Status, err)
 			}
@@ -95,7 +95,7 @@ func crowdSandboxes(k *kit) {
 	for i, x := range boxes {
 		ids[x.id] = true
 		wg.Go(func() {
-			res, err := sandbox.Run(k.ctx, x, x.role("read", x.inside("me")), nil, sandbox.RunOptions{})
+			res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("read", x.inside("me")), nil, sandbox.RunOptions{})
 			if err != nil || string(res.Stdout.Bytes()) != fmt.Sprint(i) {
 				k.Errorf("sandbox %d: %q, %v", i, res.Stdout.Bytes(), err)
 			}

@@ -28,7 +28,7 @@ func custodyChecks() []check {
 // custodyBeforeLaunch: nothing is left of what never was.
 func custodyBeforeLaunch(k *kit) {
 	x := k.ensure()
-	p, err := sandbox.PrepareProcessCleanup(k.ctx, x, nil)
+	p, err := sandbox.PrepareProcessCleanup(k.ctx, x.Sandbox, nil)
 	k.must(err)
 	for range 2 {
 		if res, err := p.Terminate(k.ctx, 0); err != nil || res.Outcome != sandbox.TerminationGone {

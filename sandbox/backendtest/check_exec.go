@@ -94,7 +94,7 @@ func execBadEnvironment(k *kit) {
 		"empty name": {"": "x"}, "name with =": {"A=B": "x"}, "NUL in name": {"A\x00": "x"}, "NUL in value": {"A": "x\x00y" + secretValue},
 		"too long": {"A": strings.Repeat("x", 1<<20)},
 	} {
-		_, err := sandbox.Run(k.ctx, x, x.role("env"), env, sandbox.RunOptions{})
+		_, err := sandbox.Run(k.ctx, x.Sandbox, x.role("env"), env, sandbox.RunOptions{})
 		if err == nil {
 			k.Errorf("%s: accepted", what)
 		} else if strings.Contains(err.Error(), secretValue) {
@@ -126,7 +126,7 @@ func execPath(k *kit) {
 		k.Errorf("PATH = %q, given was %q", got["PATH"], given)
 	}
 	for name, env := range map[string]sandbox.Env{"without": nil, "empty element": {"PATH": "/absent::/absent"}} {
-		_, err := sandbox.Run(k.ctx, x, cmd, env, sandbox.RunOptions{})
+		_, err := sandbox.Run(k.ctx, x.Sandbox, cmd, env, sandbox.RunOptions{})
 		var se *sandbox.StartError
 		if !errors.As(err, &se) || se.Reason != sandbox.StartNoCommand {
 			k.Errorf("%s the directory on PATH: %v", name, err)
@@ -138,7 +138,7 @@ func execPath(k *kit) {
 		k.Errorf("./mytool wrote %q", got)
 	}
 	cmd.Dir = ""
-	if _, err := sandbox.Run(k.ctx, x, cmd, sandbox.Env{"PATH": given}, sandbox.RunOptions{}); err == nil {
+	if _, err := sandbox.Run(k.ctx, x.Sandbox, cmd, sandbox.Env{"PATH": given}, sandbox.RunOptions{}); err == nil {
 		k.Error("./mytool was found on PATH")
 	}
 }
@@ -178,7 +178,7 @@ func execCannotStart(k *kit) {
 		"directory is tilde":   {touch("~"), []sandbox.StartReason{sandbox.StartNoDirectory, sandbox.StartBadSpec}},
 		"directory above root": {touch("../../../../../absent"), []sandbox.StartReason{sandbox.StartNoDirectory, sandbox.StartOutsideDir}},
 	} {
-		_, err := sandbox.Run(k.ctx, x, tc.cmd, nil, sandbox.RunOptions{})
+		_, err := sandbox.Run(k.ctx, x.Sandbox, tc.cmd, nil, sandbox.RunOptions{})
 		var se *sandbox.StartError
 		if !errors.As(err, &se) || !slices.Contains(tc.reasons, se.Reason) {
 			k.Errorf("%s: %v; want a StartError %v", name, err, tc.reasons)
@@ -222,7 +222,7 @@ func execDirectory(k *kit) {
 	} {
 		cmd := x.role("pwd")
 		cmd.Dir = dir
-		res, err := sandbox.Run(k.ctx, x, cmd, nil, sandbox.RunOptions{})
+		res, err := sandbox.Run(k.ctx, x.Sandbox, cmd, nil, sandbox.RunOptions{})
 		if got := string(res.Stdout.Bytes()); err != nil || got != want {
 			k.Errorf("in %q: %q, %v; want %q", dir, got, err, want)
 		}
@@ -233,7 +233,7 @@ func execDirectory(k *kit) {
 	for _, dir := range []string{x.inside(".."), "..", "away", "a/../..", "/"} {
 		cmd := x.role("pwd")
 		cmd.Dir = dir
-		res, err := sandbox.Run(k.ctx, x, cmd, nil, sandbox.RunOptions{})
+		res, err := sandbox.Run(k.ctx, x.Sandbox, cmd, nil, sandbox.RunOptions{})
 		var se *sandbox.StartError
 		switch got := string(res.Stdout.Bytes()); {
 		case err == nil && (got == x.root || !path.IsAbs(got) || strings.HasPrefix(got, x.root+"/")):
@@ -277,7 +277,7 @@ func execDefaultDirectory(k *kit) {
 	z := k.ensure(func(s *sandbox.Spec) { s.Config.Workdir = "absent" })
 	cmd = z.role("write", "ran.here", "x")
 	var se *sandbox.StartError
-	if _, err := sandbox.Run(k.ctx, z, cmd, nil, sandbox.RunOptions{}); !errors.As(err, &se) || se.Reason != sandbox.StartNoDirectory {
+	if _, err := sandbox.Run(k.ctx, z.Sandbox, cmd, nil, sandbox.RunOptions{}); !errors.As(err, &se) || se.Reason != sandbox.StartNoDirectory {
 		k.Errorf("a configured directory that is missing: %v", err)
 	}
 	k.nothingRan()

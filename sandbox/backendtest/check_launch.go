@@ -40,7 +40,7 @@ func launchOrder(k *kit) {
 		"by signal": {x.role("suicide", "9"), append(slices.Clone(prefix), "finalize exited")},
 		"missing":   {sandbox.Command{Argv: []string{"/absent/" + k.word}}, append(slices.Clone(prefix), "terminate", "finalize launch-failed")},
 	} {
-		_, err := sandbox.Run(k.ctx, x, tc.cmd, nil, sandbox.RunOptions{})
+		_, err := sandbox.Run(k.ctx, x.Sandbox, tc.cmd, nil, sandbox.RunOptions{})
 		if (err != nil) != (name == "missing") {
 			k.Errorf("%s: %v", name, err)
 		}
@@ -79,7 +79,7 @@ func launchPrepared(k *kit) {
 	env := sandbox.Env{"A": "1"}
 	var last sandbox.Prepared
 	for range 20 {
-		p, err := sandbox.PrepareProcessCleanup(k.ctx, x, env)
+		p, err := sandbox.PrepareProcessCleanup(k.ctx, x.Sandbox, env)
 		k.must(err)
 		if !form.MatchString(p.Marker) || seen[p.Marker] || p.Env[sandbox.MarkerVar] != p.Marker || p.Env["A"] != "1" || len(p.Env) != 2 {
 			k.Fatalf("marker %q in %v, after %d others", p.Marker, p.Env, len(seen))
@@ -196,7 +196,7 @@ func launchOnce(k *kit) {
 // launchFinalize: finalising kills nothing, disarms nothing, and may be repeated.
 func launchFinalize(k *kit) {
 	x := k.ensure()
-	p, err := sandbox.PrepareProcessCleanup(k.ctx, x, nil)
+	p, err := sandbox.PrepareProcessCleanup(k.ctx, x.Sandbox, nil)
 	k.must(err)
 	spec, err := x.BuildExecSpec(k.ctx, x.role("wait", x.witness("a")), p.Env)
 	k.must(err)
@@ -260,10 +260,10 @@ func launchEndedContext(k *kit) {
 	x := k.ensure()
 	ctx, cancel := context.WithCancel(k.ctx)
 	cancel()
-	if _, err := sandbox.PrepareProcessCleanup(ctx, x, nil); !errors.Is(err, context.Canceled) {
+	if _, err := sandbox.PrepareProcessCleanup(ctx, x.Sandbox, nil); !errors.Is(err, context.Canceled) {
 		k.Errorf("prepare: %v", err)
 	}
-	if _, err := sandbox.Start(ctx, x, x.role("true"), nil, sandbox.IO{}, sandbox.StartOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := sandbox.Start(ctx, x.Sandbox, x.role("true"), nil, sandbox.IO{}, sandbox.StartOptions{}); !errors.Is(err, context.Canceled) {
 		k.Errorf("start: %v", err)
 	}
 	spec, err := x.BuildExecSpec(k.ctx, x.role("wait", x.witness("a")), nil)
@@ -284,7 +284,7 @@ func launchCancelRaces(k *kit) {
 	for i := range k.rounds(40, 10) {
 		ctx, cancel := context.WithCancel(k.ctx)
 		stop := k.after(i, cancel)
-		res, err := sandbox.Run(ctx, x, x.role("tree", x.witness("r"), "2"), nil, sandbox.RunOptions{})
+		res, err := sandbox.Run(ctx, x.Sandbox, x.role("tree", x.witness("r"), "2"), nil, sandbox.RunOptions{})
 		stop()
 		cancel()
 		if err == nil && !res.Cancelled {

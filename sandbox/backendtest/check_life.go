@@ -200,7 +200,7 @@ func lifeClosedHandle(k *kit) {
 // unusable demands that nothing can be started and that the reason is told.
 func (k *kit) unusable(x *box) {
 	k.Helper()
-	if _, err := sandbox.PrepareProcessCleanup(k.ctx, x, nil); !errors.Is(err, sandbox.ErrGone) {
+	if _, err := sandbox.PrepareProcessCleanup(k.ctx, x.Sandbox, nil); !errors.Is(err, sandbox.ErrGone) {
 		k.Errorf("prepare: %v", err)
 	}
 	if _, err := x.BuildExecSpec(k.ctx, x.role("true"), nil); !errors.Is(err, sandbox.ErrGone) {
@@ -209,7 +209,7 @@ func (k *kit) unusable(x *box) {
 	if _, err := x.Bridge(k.ctx, nil); !errors.Is(err, sandbox.ErrGone) {
 		k.Errorf("bridge: %v", err)
 	}
-	if _, err := sandbox.Run(k.ctx, x, x.role("true"), nil, sandbox.RunOptions{}); !errors.Is(err, sandbox.ErrGone) {
+	if _, err := sandbox.Run(k.ctx, x.Sandbox, x.role("true"), nil, sandbox.RunOptions{}); !errors.Is(err, sandbox.ErrGone) {
 		k.Errorf("run: %v", err)
 	}
 }

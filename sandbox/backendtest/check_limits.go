@@ -34,7 +34,7 @@ func limitPids(k *kit) {
 // limitMemory: memory is bounded, and the sandbox survives whoever asks for too much.
 func limitMemory(k *kit) {
 	x := k.ensure(func(s *sandbox.Spec) { s.Config.Limits.MemoryBytes = 512 << 20 })
-	res, err := sandbox.Run(k.ctx, x, x.role("alloc", "2048"), nil, sandbox.RunOptions{})
+	res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("alloc", "2048"), nil, sandbox.RunOptions{})
 	k.must(err)
 	var got int
 	var why string
@@ -59,7 +59,7 @@ func limitOpenFiles(k *kit) {
 // limitFileSize bounds a file that a command writes.
 func limitFileSize(k *kit) {
 	x := k.ensure(func(s *sandbox.Spec) { s.Config.Limits.FileSizeBytes = 1 << 20 })
-	res, err := sandbox.Run(k.ctx, x, x.role("fill", x.inside("big"), fmt.Sprint(4<<20)), nil, sandbox.RunOptions{})
+	res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("fill", x.inside("big"), fmt.Sprint(4<<20)), nil, sandbox.RunOptions{})
 	k.must(err)
 	var got int
 	var why string

@@ -26,7 +26,7 @@ func revokeChecks() []check {
 func revokeMatrix(k *kit) {
 	x := k.ensure()
 	tree := x.start("tree", x.witness("t"), "8").ready()
-	prepared, err := sandbox.PrepareProcessCleanup(k.ctx, x, nil)
+	prepared, err := sandbox.PrepareProcessCleanup(k.ctx, x.Sandbox, nil)
 	k.must(err)
 	spec, err := x.BuildExecSpec(k.ctx, x.role("wait", x.witness("new")), prepared.Env)
 	k.must(err)
@@ -43,11 +43,11 @@ func revokeMatrix(k *kit) {
 			k.Errorf("%s: %q does not give the reason", what, err)
 		}
 	}
-	_, err = sandbox.PrepareProcessCleanup(k.ctx, x, nil)
+	_, err = sandbox.PrepareProcessCleanup(k.ctx, x.Sandbox, nil)
 	refused("a new cleanup preparation", err)
 	_, err = x.BuildExecSpec(k.ctx, x.role("true"), nil)
 	refused("a new exec spec", err)
-	_, err = sandbox.Run(k.ctx, x, x.role("true"), nil, sandbox.RunOptions{})
+	_, err = sandbox.Run(k.ctx, x.Sandbox, x.role("true"), nil, sandbox.RunOptions{})
 	refused("a new command", err)
 	refused("the last check of a spec made before", spec.AssertCurrent())
 	_, err = spec.Spawn(k.ctx, sandbox.IO{})

@@ -20,7 +20,7 @@ func setupChecks() []check {
 func (k *kit) needShell() {
 	k.Helper()
 	x := k.ensure(func(s *sandbox.Spec) { s.Session = "shell" })
-	res, err := sandbox.Run(k.ctx, x, sandbox.Command{Argv: []string{"/bin/sh", "-c", "exit 5"}}, nil, sandbox.RunOptions{})
+	res, err := sandbox.Run(k.ctx, x.Sandbox, sandbox.Command{Argv: []string{"/bin/sh", "-c", "exit 5"}}, nil, sandbox.RunOptions{})
 	if err != nil || res.Status.Code != 5 {
 		k.skip("there is no /bin/sh inside (%v)", err)
 	}

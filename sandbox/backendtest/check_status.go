@@ -27,7 +27,7 @@ func withProcessNamespace(f sandbox.Features) string {
 func statusCodes(k *kit) {
 	x := k.ensure()
 	for _, code := range []int{0, 1, 2, 3, 44, 99, 125, 126, 127, 128, 130, 137, 143, 254, 255, 300, 256, -1} {
-		res, err := sandbox.Run(k.ctx, x, x.role("exit", fmt.Sprint(code)), nil, sandbox.RunOptions{})
+		res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("exit", fmt.Sprint(code)), nil, sandbox.RunOptions{})
 		if want := (sandbox.ExitStatus{Code: code & 255}); err != nil || res.Status != want {
 			k.Errorf("exit %d: %+v, %v; want %+v", code, res.Status, err, want)
 		}
@@ -38,7 +38,7 @@ func statusCodes(k *kit) {
 func statusSignals(k *kit) {
 	x := k.ensure()
 	for _, sig := range []int{1, 2, 9, 15} {
-		res, err := sandbox.Run(k.ctx, x, x.role("suicide", fmt.Sprint(sig)), nil, sandbox.RunOptions{})
+		res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("suicide", fmt.Sprint(sig)), nil, sandbox.RunOptions{})
 		if want := (sandbox.ExitStatus{Code: 128 + sig, Signal: sig}); err != nil || res.Status != want {
 			k.Errorf("signal %d: %+v, %v; want %+v", sig, res.Status, err, want)
 		}
@@ -48,7 +48,7 @@ func statusSignals(k *kit) {
 // statusHeldOutput: a descendant that holds the output open delays nothing.
 func statusHeldOutput(k *kit) {
 	x := k.ensure()
-	res, err := sandbox.Run(k.ctx, x, x.role("linger", x.witness("l")), nil, sandbox.RunOptions{})
+	res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("linger", x.witness("l")), nil, sandbox.RunOptions{})
 	if err != nil || string(res.Stdout.Bytes()) != "out1\n" || res.Status.Code != 0 || res.TimedOut {
 		k.Errorf("result %+v, %q, %v", res.Status, res.Stdout.Bytes(), err)
 	}
@@ -59,7 +59,7 @@ func statusHeldOutput(k *kit) {
 func statusLeftover(k *kit) {
 	x := k.ensure()
 	for _, role := range []string{"daemon", "linger"} {
-		res, err := sandbox.Run(k.ctx, x, x.role(role, x.witness(role)), nil, sandbox.RunOptions{})
+		res, err := sandbox.Run(k.ctx, x.Sandbox, x.role(role, x.witness(role)), nil, sandbox.RunOptions{})
 		if err != nil || res.Status.Code != 0 || res.Status.Leftover < 1 {
 			k.Errorf("%s: %+v, %v; want a leftover", role, res.Status, err)
 		}
@@ -104,7 +104,7 @@ func statusZombies(k *kit) {
 	for range k.rounds(200, 30) {
 		cmd := x.role("litter", "1")
 		cmd.KeepDescendants = true
-		res, err := sandbox.Run(k.ctx, x, cmd, nil, sandbox.RunOptions{})
+		res, err := sandbox.Run(k.ctx, x.Sandbox, cmd, nil, sandbox.RunOptions{})
 		if err != nil || res.Status.Code != 0 {
 			k.Fatalf("%+v, %v", res.Status, err)
 		}

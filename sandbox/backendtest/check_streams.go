@@ -52,7 +52,7 @@ func streamStdin(k *kit) {
 		"with EOF":  {iotest.DataErrReader(strings.NewReader("data and end")), []string{"cat"}, "data and end"},
 		"no reader": {nil, []string{"cat"}, ""},
 	} {
-		res, err := sandbox.Run(k.ctx, x, x.role(tc.args...), nil, sandbox.RunOptions{Stdin: tc.stdin})
+		res, err := sandbox.Run(k.ctx, x.Sandbox, x.role(tc.args...), nil, sandbox.RunOptions{Stdin: tc.stdin})
 		if err != nil || res.Status.Code != 0 || string(res.Stdout.Bytes()) != tc.want {
 			k.Errorf("%s: %q, %+v, %v; want %q", name, res.Stdout.Bytes(), res.Status, err, tc.want)
 		}
@@ -76,7 +76,7 @@ func streamFailingStdin(k *kit) {
 	x := k.ensure()
 	boom := errors.New("disk on fire")
 	stdin := io.MultiReader(strings.NewReader("half"), iotest.ErrReader(boom))
-	res, err := sandbox.Run(k.ctx, x, x.role("count"), nil, sandbox.RunOptions{Stdin: stdin})
+	res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("count"), nil, sandbox.RunOptions{Stdin: stdin})
 	if err != nil {
 		k.Fatalf("Run: %v", err)
 	}
@@ -91,11 +91,11 @@ func streamBigStdin(k *kit) {
 	x := k.ensure()
 	data := bytes.Repeat(pattern(1<<20), k.rounds(16, 4))
 	want := fmt.Sprintf("%x", sha256.Sum256(data))
-	res, err := sandbox.Run(k.ctx, x, x.role("digest"), nil, sandbox.RunOptions{Stdin: bytes.NewReader(data)})
+	res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("digest"), nil, sandbox.RunOptions{Stdin: bytes.NewReader(data)})
 	if err != nil || string(res.Stdout.Bytes()) != want {
 		k.Errorf("digest %q, %+v, %v; want %s", res.Stdout.Bytes(), res.Status, err, want)
 	}
-	res, err = sandbox.Run(k.ctx, x, x.role("cat"), nil, sandbox.RunOptions{Stdin: bytes.NewReader(data), OutputLimit: 32 << 20})
+	res, err = sandbox.Run(k.ctx, x.Sandbox, x.role("cat"), nil, sandbox.RunOptions{Stdin: bytes.NewReader(data), OutputLimit: 32 << 20})
 	if err != nil || !bytes.Equal(res.Stdout.Bytes(), data) {
 		k.Errorf("%d bytes came back, %d were sent; %+v, %v", res.Stdout.Total, len(data), res.Status, err)
 	}
@@ -105,7 +105,7 @@ func streamBigStdin(k *kit) {
 func streamUnreadStdin(k *kit) {
 	x := k.ensure()
 	data := bytes.Repeat([]byte("x"), 4<<20)
-	res, err := sandbox.Run(k.ctx, x, x.role("exit", "7"), nil, sandbox.RunOptions{Stdin: bytes.NewReader(data)})
+	res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("exit", "7"), nil, sandbox.RunOptions{Stdin: bytes.NewReader(data)})
 	if err != nil || res.Status.Code != 7 || res.StreamErr != nil {
 		k.Errorf("result %+v, %v", res, err)
 	}
@@ -126,7 +126,7 @@ func streamComplete(k *kit) {
 			block = "101"
 		}
 		var live bytes.Buffer
-		res, err := sandbox.Run(k.ctx, x, x.role("emit", fmt.Sprint(size), fmt.Sprint(size/2), fmt.Sprint(code), block), nil, sandbox.RunOptions{Stdout: &live})
+		res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("emit", fmt.Sprint(size), fmt.Sprint(size/2), fmt.Sprint(code), block), nil, sandbox.RunOptions{Stdout: &live})
 		if err != nil || res.Status.Code != code {
 			k.Fatalf("round %d: %+v, %v", i, res.Status, err)
 		}
@@ -153,7 +153,7 @@ func streamSlowReader(k *kit) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		res, err := sandbox.Run(k.ctx, x, x.role("emit", fmt.Sprint(size)), nil, sandbox.RunOptions{Stdout: slow})
+		res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("emit", fmt.Sprint(size)), nil, sandbox.RunOptions{Stdout: slow})
 		if err != nil || res.Status.Code != 0 {
 			k.Errorf("slow: %+v, %v", res.Status, err)
 		}
@@ -175,7 +175,7 @@ func streamBytes(k *kit) {
 		"abcdefghijkl", "abcdefgh", "a", "\x01\x00\x00\x00\x00\x00\x00\x05", "\x01\x00\x00\x00\x00\x00\x00\x05hello",
 		"\x02\x00\x00\x00\x00\x00\x00\x03\x01\x00\x00\x00\x00\x00\x00\x05", "\x00\x00\x00\x08\x01\x00\x00\x00\x01",
 	} {
-		res, err := sandbox.Run(k.ctx, x, x.role("print", fmt.Sprintf("%q", text), fmt.Sprintf("%q", text)), nil, sandbox.RunOptions{})
+		res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("print", fmt.Sprintf("%q", text), fmt.Sprintf("%q", text)), nil, sandbox.RunOptions{})
 		if err != nil || string(res.Stdout.Bytes()) != text || string(res.Stderr.Bytes()) != text || res.Status != (sandbox.ExitStatus{}) {
 			k.Errorf("%q: %q and %q, %+v, %v", text, res.Stdout.Bytes(), res.Stderr.Bytes(), res.Status, err)
 		}
@@ -184,7 +184,7 @@ func streamBytes(k *kit) {
 		}
 		cmd := x.role("print", fmt.Sprintf("%q", text))
 		cmd.TTY = &sandbox.TTYSize{Rows: 24, Cols: 80}
-		res, err = sandbox.Run(k.ctx, x, cmd, nil, sandbox.RunOptions{})
+		res, err = sandbox.Run(k.ctx, x.Sandbox, cmd, nil, sandbox.RunOptions{})
 		if err != nil || string(res.Stdout.Bytes()) != text || len(res.Stderr.Bytes()) > 0 || res.Status != (sandbox.ExitStatus{}) {
 			k.Errorf("%q on a terminal: %q, %+v, %v", text, res.Stdout.Bytes(), res.Status, err)
 		}
@@ -196,7 +196,7 @@ func streamFailingWriter(k *kit) {
 	x := k.ensure()
 	boom := errors.New("closed")
 	n := 0
-	res, err := sandbox.Run(k.ctx, x, x.role("endless"), nil, sandbox.RunOptions{
+	res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("endless"), nil, sandbox.RunOptions{
 		Stdout: writerFunc(func(p []byte) (int, error) {
 			if n++; n > 3 {
 				return 0, boom

@@ -28,7 +28,7 @@ func withPidsLimit(f sandbox.Features) string { return unless(f.PidsLimit, "a li
 func timeTimeout(k *kit) {
 	x := k.ensure()
 	limit := 700 * time.Millisecond
-	res, err := sandbox.Run(k.ctx, x, x.role("linger", x.witness("a"), "stay"), nil, sandbox.RunOptions{Timeout: limit})
+	res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("linger", x.witness("a"), "stay"), nil, sandbox.RunOptions{Timeout: limit})
 	if err != nil || !res.TimedOut || res.Cancelled || string(res.Stdout.Bytes()) != "out1\n" {
 		k.Errorf("result %+v, %q, %v", res.Status, res.Stdout.Bytes(), err)
 	}
@@ -50,7 +50,7 @@ func timeEndless(k *kit) {
 	x := k.ensure()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	res, err := sandbox.Run(k.ctx, x, x.role("endless"), nil, sandbox.RunOptions{Timeout: time.Second, OutputLimit: 1 << 20})
+	res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("endless"), nil, sandbox.RunOptions{Timeout: time.Second, OutputLimit: 1 << 20})
 	runtime.ReadMemStats(&after)
 	if err != nil || !res.TimedOut {
 		k.Fatalf("result %+v, %v", res.Status, err)
@@ -102,10 +102,10 @@ func timeAfterCancel(k *kit) {
 	for i := range k.rounds(30, 8) {
 		ctx, cancel := context.WithCancel(k.ctx)
 		stop := k.after(r.IntN(100), cancel)
-		_, _ = sandbox.Run(ctx, x, x.role("wait", x.witness("a")), nil, sandbox.RunOptions{})
+		_, _ = sandbox.Run(ctx, x.Sandbox, x.role("wait", x.witness("a")), nil, sandbox.RunOptions{})
 		stop()
 		cancel()
-		res, err := sandbox.Run(k.ctx, x, x.role("true"), nil, sandbox.RunOptions{Timeout: 30 * time.Second})
+		res, err := sandbox.Run(k.ctx, x.Sandbox, x.role("true"), nil, sandbox.RunOptions{Timeout: 30 * time.Second})
 		if err != nil || res.Status != (sandbox.ExitStatus{}) {
 			k.Fatalf("round %d: the next command: %+v, %v", i, res.Status, err)
 		}

@@ -223,7 +223,7 @@ func treeRegicide(k *kit) {
 	select {
 	case <-x.Done():
 	default:
-		if _, err := sandbox.Run(k.ctx, x, x.role("true"), nil, sandbox.RunOptions{}); err == nil {
+		if _, err := sandbox.Run(k.ctx, x.Sandbox, x.role("true"), nil, sandbox.RunOptions{}); err == nil {
 			return
 		}
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // patience bounds every check, against hangs only.
-const patience = 5 * time.Minute
+const patience = 3 * time.Minute
 
 // kit is what a check works with: a backend, directories of its own, and helpers that end the
 // check when something other than its subject fails.
@@ -228,7 +228,7 @@ func (x *box) role(args ...string) sandbox.Command {
 // run plays a role to its end, which must be exit code 0.
 func (x *box) run(args ...string) string {
 	x.k.Helper()
-	res, err := sandbox.Run(x.k.ctx, x, x.role(args...), nil, sandbox.RunOptions{})
+	res, err := sandbox.Run(x.k.ctx, x.Sandbox, x.role(args...), nil, sandbox.RunOptions{})
 	if err != nil {
 		x.k.Fatalf("%q: %v", args, err)
 	}

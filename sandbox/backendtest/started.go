@@ -65,7 +65,7 @@ func (x *box) tryStart(cmd sandbox.Command, env sandbox.Env) (*started, error) {
 	if env == nil {
 		env = sandbox.Env{"SECRET": secretValue}
 	}
-	running, err := sandbox.Start(ctx, x, cmd, env, sandbox.IO{Stdin: r, Stdout: s}, sandbox.StartOptions{})
+	running, err := sandbox.Start(ctx, x.Sandbox, cmd, env, sandbox.IO{Stdin: r, Stdout: s}, sandbox.StartOptions{})
 	if err != nil {
 		cancel()
 		return nil, err

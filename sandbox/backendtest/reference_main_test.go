@@ -1,0 +1,144 @@
+package backendtest_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/workberth/workberth/internal/guest/reaper"
+	"github.com/workberth/workberth/sandbox"
+	"github.com/workberth/workberth/sandbox/backendtest"
+)
+
+// faultVar names the fault of the reference backend.
+const faultVar = "BERTH_BACKENDTEST_FAULT"
+
+func TestMain(m *testing.M) {
+	if code, played := reaper.Main(os.Args[1:]); played {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+func referenceTarget(fault string) backendtest.Target {
+	return backendtest.Target{
+		Name: "reference",
+		New: func(t testing.TB, o backendtest.Options) sandbox.Backend {
+			b, err := newReference(o.StateDir, o.Logger, withFault(t, fault))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		},
+	}
+}
+
+// TestReference: a healthy backend passes.
+func TestReference(t *testing.T) {
+	backendtest.Run(t, referenceTarget(os.Getenv(faultVar)))
+}
+
+// caughtBy names, for each fault, a check that finds it.
+func caughtBy() map[string]string {
+	return map[string]string{
+		"tokenLeak":            "launch/order",
+		"finalizeKills":        "launch/finalize",
+		"prepareAfterRevoke":   "revoke/matrix",
+		"buildAfterRevoke":     "revoke/matrix",
+		"assertAlways":         "revoke/between",
+		"spawnAfterRevoke":     "revoke/matrix",
+		"spawnAgain":           "launch/once",
+		"interruptAfterRevoke": "custody/interrupt",
+		"writeAfterRevoke":     "revoke/files",
+		"guardIgnored":         "files/guard",
+		"tornWrites":           "bridge/atomic/readers",
+		"terminateNothing":     "trees/kinds",
+		"terminateDirectOnly":  "trees/kinds",
+		"terminateAll":         "trees/two",
+		"noGrace":              "trees/grace",
+		"custodyNotPinned":     "custody/pinned",
+		"leavesLeftovers":      "status/leftover",
+		"closeKeeps":           "trees/close",
+		"dropsStart":           "streams/bytes",
+		"dropsEnd":             "streams/complete",
+		"bytesMangled":         "exec/arguments",
+		"stdinErrorIsEOF":      "streams/failing-stdin",
+		"signalsAreCodes":      "status/signals",
+		"codesAreMasked":       "status/codes",
+		"failuresAreSuccess":   "status/signals",
+		"envLineBased":         "exec/environment",
+		"directoryFallsBack":   "exec/cannot-start",
+		"untypedStartErrors":   "exec/cannot-start",
+		"ttyDefaultSize":       "tty/size",
+		"noValidation":         "walls/dangerous",
+		"oneForAll":            "access/two-workspaces",
+		"setupAgain":           "setup/once",
+		"noSweep":              "crash/owner",
+		"removeTakesWorkspace": "life/remove",
+	}
+}
+
+// TestMutants: each fault is found by the check that is there for it. The check runs in a process
+// of its own, since it must fail.
+func TestMutants(t *testing.T) {
+	prog := t.TempDir() + "/testprog"
+	build := exec.Command("go", "build", "-o", prog, "./testprog")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for i, fault := range wrongs() {
+		if testing.Short() && i%4 != 0 {
+			continue
+		}
+		t.Run(fault, func(t *testing.T) {
+			check := caughtBy()[fault]
+			if check == "" {
+				t.Fatal("no check is named that finds it")
+			}
+			if out, passed := runCheck(t, prog, "", check); !passed {
+				t.Fatalf("%s fails without a fault:\n%s", check, out)
+			}
+			if out, passed := runCheck(t, prog, fault, check); passed {
+				t.Errorf("%s passes with the fault:\n%s", check, out)
+			}
+		})
+	}
+}
+
+// runCheck runs one check on the reference backend with a fault.
+func runCheck(t *testing.T, prog, fault, check string) (output string, passed bool) {
+	t.Helper()
+	pattern := "^TestReference$/^" + strings.ReplaceAll(check, "/", "$/^") + "$"
+	cmd := exec.Command(os.Args[0], "-test.run="+pattern, "-test.short", "-test.v", "-test.timeout=2m")
+	cmd.Env = append(os.Environ(), faultVar+"="+fault, "BERTH_TESTPROG="+prog)
+	out, err := cmd.CombinedOutput()
+	if !strings.Contains(string(out), "=== RUN   TestReference/"+check) {
+		t.Fatalf("there is no check %s:\n%s", check, out)
+	}
+	return string(out), err == nil
+}
+
+// TestChecksAreNamed: every check has a name of its own, and the theme of the files is not one.
+func TestChecksAreNamed(t *testing.T) {
+	checks := backendtest.Checks()
+	if len(checks) < 60 {
+		t.Errorf("%d checks", len(checks))
+	}
+	proved := map[string]bool{}
+	for name, rows := range checks {
+		if strings.HasPrefix(name, "bridge/") || strings.Count(name, "/") != 1 {
+			t.Errorf("check %q", name)
+		}
+		for _, r := range rows {
+			proved[r] = true
+		}
+	}
+	for i := 1; i <= 13; i++ {
+		if row := fmt.Sprintf("SBX-%02d", i); !proved[row] && row != "SBX-11" {
+			t.Errorf("no check proves %s", row)
+		}
+	}
+}
