@@ -16,7 +16,7 @@ func benchBridge(b *testing.B, how rooted.Options) (*Bridge, string) {
 	dir := b.TempDir()
 	br, err := newBridge(Options{Mounts: fsbridge.MountTable{{Path: dir, Kind: fsbridge.MountWorkspace}}}, how)
 	must(b, err)
-	b.Cleanup(func() { br.Close() })
+	b.Cleanup(func() { must(b, br.Close()) })
 	must(b, os.MkdirAll(dir+"/a/b/c", 0o755))
 	must(b, os.WriteFile(dir+"/a/b/c/f", []byte(strings.Repeat("x", 4096)), 0o644))
 	return br, dir

@@ -81,7 +81,7 @@ func (b *Bridge) name(ctx context.Context, place *rooted.Place, w *writing) erro
 		w.result.Created = true
 		err := w.tmp.LinkNew(&place.Dir, place.Name)
 		switch {
-		case err != unix.EEXIST: //nolint:errorlint // a bare errno
+		case err != unix.EEXIST:
 			return err
 		case w.exclusive:
 			return err
@@ -101,7 +101,7 @@ func (b *Bridge) name(ctx context.Context, place *rooted.Place, w *writing) erro
 func (b *Bridge) appeared(place *rooted.Place, w *writing) error {
 	st, err := b.tree.Lstat(place.Dir.FD, place.Name)
 	switch {
-	case err == unix.ENOENT: //nolint:errorlint // a bare errno
+	case err == unix.ENOENT:
 		return nil
 	case err != nil:
 		return err
@@ -124,7 +124,7 @@ const lockPatience = 2 * time.Second
 func (b *Bridge) hold(ctx context.Context, place *rooted.Place, want fsbridge.Digest) (fd int, err error) {
 	for range rooted.Attempts {
 		st, err := b.tree.Lstat(place.Dir.FD, place.Name)
-		if err == unix.ENOENT { //nolint:errorlint // a bare errno
+		if err == unix.ENOENT {
 			return -1, &fsbridge.ConflictError{Expected: want}
 		}
 		if err != nil {
@@ -162,7 +162,7 @@ func (b *Bridge) prove(ctx context.Context, place *rooted.Place, fd int, st *roo
 		return false, err
 	}
 	now, err := b.tree.Lstat(place.Dir.FD, place.Name)
-	if err == unix.ENOENT { //nolint:errorlint // a bare errno
+	if err == unix.ENOENT {
 		return false, nil
 	}
 	if err != nil || !now.Same(st) {

@@ -92,7 +92,7 @@ func (b *Bridge) admitCopy(from *rooted.Handle, to *rooted.Place, dst string) er
 	if err := writable(to.Dir.Root); err != nil {
 		return err
 	}
-	if _, err := b.tree.Lstat(to.Dir.FD, to.Name); err != unix.ENOENT { //nolint:errorlint // a bare errno
+	if _, err := b.tree.Lstat(to.Dir.FD, to.Name); err != unix.ENOENT {
 		if err == nil {
 			err = hint(fmt.Errorf("a directory replaces nothing: %w", unix.EEXIST), "choose a new name or remove this one")
 		}
@@ -136,7 +136,7 @@ func (b *Bridge) fillDir(ctx context.Context, from *rooted.Handle, to *rooted.Pl
 		return err
 	}
 	err = rooted.RenameNew(to.Dir.FD, temp, to.Dir.FD, to.Name)
-	if err == unix.EINVAL || err == unix.ENOSYS { //nolint:errorlint // bare errnos
+	if err == unix.EINVAL || err == unix.ENOSYS {
 		// Without RENAME_NOREPLACE only an empty directory could be replaced.
 		err = unix.Renameat(to.Dir.FD, temp, to.Dir.FD, to.Name)
 	}
@@ -148,7 +148,7 @@ func (b *Bridge) unguarded() *Bridge { return &Bridge{state: b.state, view: true
 
 func (b *Bridge) removeTemp(dir *rooted.Handle, name string) error {
 	st, err := b.tree.Lstat(dir.FD, name)
-	if err == unix.ENOENT { //nolint:errorlint // a bare errno
+	if err == unix.ENOENT {
 		return nil
 	}
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // treeCopy copies the content of one directory to another, new one, by handles on both sides.
 type treeCopy struct {
 	b        *Bridge
-	ctx      context.Context //nolint:containedctx // lives for one call
+	ctx      context.Context // lives for one call
 	src, dst *rooted.Ladder
 	root     rooted.Stat // the new directory, in case it is met in the original
 }
@@ -55,7 +55,7 @@ func (c *treeCopy) mode() fsbridge.Mode {
 
 func (c *treeCopy) entry(name string) error {
 	st, err := c.b.tree.Lstat(c.src.FD(), name)
-	if err == unix.ENOENT { //nolint:errorlint // a bare errno
+	if err == unix.ENOENT {
 		return nil // removed since it was listed
 	}
 	if err != nil {
@@ -152,7 +152,7 @@ func (b *Bridge) entryNames(ctx context.Context, fd int) ([]string, error) {
 	var names []string
 	for d := rooted.ReadDir(fd, *buf); ; {
 		e, err := d.Next()
-		if err == io.EOF { //nolint:errorlint // Next says so itself
+		if err == io.EOF {
 			return names, nil
 		}
 		if err != nil {

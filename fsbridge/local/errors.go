@@ -79,7 +79,7 @@ func pathError(op, path string, err error) error {
 	var h *hinted
 	if errors.As(err, &h) {
 		pe.Hint = h.hint
-		if h == err { //nolint:errorlint // only the outermost wrapper is taken off
+		if h == err {
 			pe.Err = h.err
 		}
 	}
@@ -112,7 +112,13 @@ func explain(pe *fsbridge.PathError, errno syscall.Errno) {
 	case syscall.EINVAL:
 		add(fsbridge.ErrInvalid, "")
 	case syscall.ENOSPC, syscall.EDQUOT:
-		add(nil, "free some space; nothing was changed")
+		add(nil, "free some space or raise the quota, then try again")
+	case syscall.ENOTEMPTY:
+		if pe.Op == opRemove {
+			add(nil, "set Recursive to remove a directory with its content")
+		}
+	case syscall.EAGAIN:
+		add(nil, "others are changing the same names; try again")
 	case syscall.ELOOP:
 		add(nil, "links lead in a circle, or through a link the kernel makes up, which is not followed")
 	case syscall.EMFILE, syscall.ENFILE:

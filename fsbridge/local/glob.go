@@ -66,7 +66,7 @@ func validPattern(p string) error {
 
 type globber struct {
 	b     *Bridge
-	ctx   context.Context //nolint:containedctx // lives for one call
+	ctx   context.Context // lives for one call
 	most  int
 	found map[string]struct{}
 
@@ -107,7 +107,7 @@ func (g *globber) run(p pattern) error {
 	}
 	defer h.Close()
 	if g.l, err = g.b.tree.Ladder(&h); err != nil {
-		if err == unix.EACCES { //nolint:errorlint // a bare errno
+		if err == unix.EACCES {
 			return nil
 		}
 		return err
@@ -123,7 +123,7 @@ func (g *globber) run(p pattern) error {
 
 // isNothing reports errors that mean no match.
 func isNothing(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || err == unix.ENOTDIR //nolint:errorlint // a bare errno
+	return errors.Is(err, fs.ErrNotExist) || err == unix.ENOTDIR
 }
 
 // literal matches a pattern without wildcards.
@@ -257,7 +257,7 @@ func (g *globber) each(f func(name string, dir bool) error) error {
 	}
 	for _, name := range names {
 		st, err := g.b.tree.Lstat(g.l.FD(), name)
-		if err == unix.ENOENT || err == unix.EACCES { //nolint:errorlint // bare errnos
+		if err == unix.ENOENT || err == unix.EACCES {
 			continue
 		}
 		if err != nil {

@@ -163,7 +163,7 @@ func FuzzPattern(f *testing.F) {
 	must(f, os.Symlink("../out", base+"/ws/lout"))
 	b, err := New(Options{Mounts: fsbridge.MountTable{{Path: base + "/ws", Kind: fsbridge.MountWorkspace}}})
 	must(f, err)
-	f.Cleanup(func() { b.Close() })
+	f.Cleanup(func() { must(f, b.Close()) })
 	f.Fuzz(func(t *testing.T, pattern string) {
 		list, err := b.Glob(t.Context(), pattern, fsbridge.GlobOptions{})
 		if err != nil {

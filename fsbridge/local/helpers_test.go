@@ -107,7 +107,7 @@ func needRoot(t *testing.T) {
 func missing(t *testing.T, why string, args ...any) {
 	t.Helper()
 	if os.Getenv("BERTH_REQUIRE_ENGINES") == "1" {
-		t.Fatal(fmt.Sprintf(why, args...))
+		t.Fatalf(why, args...)
 	}
 	t.Skipf(why, args...)
 }

@@ -222,7 +222,7 @@ func (w *watch) scan(fd int, d *watched, report bool) (dirs []string, err error)
 	}
 	for r := rooted.ReadDir(fd, *buf); ; {
 		e, err := r.Next()
-		if err == io.EOF { //nolint:errorlint // Next says so itself
+		if err == io.EOF {
 			break
 		}
 		if err != nil {

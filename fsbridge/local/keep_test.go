@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/workberth/workberth/fsbridge"
+	"github.com/workberth/workberth/internal/rooted"
 	"golang.org/x/sys/unix"
 )
 
@@ -204,16 +205,16 @@ func TestDeepTrees(t *testing.T) {
 			must(t, unix.Mkdirat(fd, "directory", 0o755))
 			next, err := unix.Openat(fd, "directory", unix.O_PATH|unix.O_CLOEXEC, 0)
 			must(t, err)
-			unix.Close(fd)
+			rooted.Close(fd)
 			fd = next
 		}
 		file, err := unix.Openat(fd, "bottom", unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
 		must(t, err)
 		_, err = unix.Write(file, []byte("deep"))
 		must(t, err)
-		unix.Close(file)
+		rooted.Close(file)
 		must(t, unix.Symlinkat("../directory", fd, "link"))
-		unix.Close(fd)
+		rooted.Close(fd)
 		fds := openFDs(t)
 		must(t, d.b.Copy(ctx, "top", "copy", fsbridge.CopyOptions{Recursive: true}))
 		for _, p := range []string{"top", "copy"} {

@@ -58,7 +58,7 @@ func (b *Bridge) StreamDirectory(ctx context.Context, path string) iter.Seq2[fsb
 			}
 			return nil
 		})
-		if err != nil && err != errStop { //nolint:errorlint // our own, unwrapped
+		if err != nil && err != errStop {
 			yield(fsbridge.DirEntry{}, pathError(opList, path, err))
 		}
 	}
@@ -81,7 +81,7 @@ func (b *Bridge) eachEntry(ctx context.Context, path string, f func(fsbridge.Dir
 	dir := rooted.ReadDir(fd, *buf)
 	for n := 1; ; n++ {
 		d, err := dir.Next()
-		if err == io.EOF { //nolint:errorlint // Next says so itself
+		if err == io.EOF {
 			return nil
 		}
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -70,8 +71,8 @@ var (
 	_ fsbridge.Watcher          = (*Bridge)(nil)
 )
 
-// New opens the directories of the mount table. A directory that is missing, or is a file, is an
-// error that names the mount and keeps the errno.
+// New opens the directories of the mount table. A directory that is missing, or is a file, gives a
+// *MountError.
 func New(opts Options) (*Bridge, error) { return newBridge(opts, rooted.Options{}) }
 
 func newBridge(opts Options, how rooted.Options) (*Bridge, error) {
@@ -106,6 +107,10 @@ func newBridge(opts Options, how rooted.Options) (*Bridge, error) {
 	}
 	s.names = rooted.NewNames(tag)
 	tree, err := rooted.Open(opts.Mounts, how)
+	var bad *rooted.MountError
+	if errors.As(err, &bad) {
+		return nil, &MountError{Mount: bad.Mount, Err: bad.Err}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("local bridge: %w", err)
 	}

@@ -37,17 +37,17 @@ func (b *Bridge) mkdir(ctx context.Context, path string, opts fsbridge.MkdirOpti
 	defer place.Close()
 	err = unix.EEXIST
 	if place.Name != "" {
-		if _, serr := b.tree.Lstat(place.Dir.FD, place.Name); serr == unix.ENOENT { //nolint:errorlint // a bare errno
+		if _, serr := b.tree.Lstat(place.Dir.FD, place.Name); serr == unix.ENOENT {
 			err = mk(&place.Dir, place.Name)
 		} else if serr != nil {
 			err = serr
 		}
 	}
-	if err != unix.EEXIST || !opts.Parents { //nolint:errorlint // a bare errno
+	if err != unix.EEXIST || !opts.Parents {
 		return err
 	}
 	h, err := b.tree.Open(path, rooted.Directory)
-	if err == unix.ENOTDIR || err == unix.ENOENT { //nolint:errorlint // bare errnos
+	if err == unix.ENOTDIR || err == unix.ENOENT {
 		return unix.EEXIST
 	}
 	if err == nil {

@@ -9,6 +9,22 @@ import (
 // DefaultEntryLimit bounds ReadDirectory where Options say nothing, in entries.
 const DefaultEntryLimit = 1_000_000
 
+// MountError reports a mount that cannot be served. Unwrap gives the reason: fs.ErrNotExist for a
+// missing directory, syscall.ENOTDIR for a file in its place, fs.ErrPermission, or
+// fsbridge.ErrInvalid for a malformed table.
+type MountError struct {
+	Mount fsbridge.Mount
+	Err   error
+}
+
+// Error names the mount and the reason.
+func (e *MountError) Error() string {
+	return "local bridge: " + string(e.Mount.Kind) + " mount " + fsbridge.DisplayPath(e.Mount.Path) + ": " + e.Err.Error()
+}
+
+// Unwrap returns the reason.
+func (e *MountError) Unwrap() error { return e.Err }
+
 // Options describe a bridge.
 type Options struct {
 	// Mounts are the directories to serve. Their paths must exist in this process's view; any

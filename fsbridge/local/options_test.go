@@ -51,10 +51,14 @@ func TestNewTellsWhatIsWrong(t *testing.T) {
 	} {
 		b, err := New(c.opts)
 		if err == nil {
-			b.Close()
+			must(t, b.Close())
 		}
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v, want %v with %q", name, err, c.want, c.text)
+		}
+		var bad *MountError
+		if (name == "missing" || name == "a file") && (!errors.As(err, &bad) || bad.Mount.Kind != fsbridge.MountWorkspace) {
+			t.Errorf("%s: %v is no *MountError of the workspace", name, err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/workberth/workberth/fsbridge"
 	"github.com/workberth/workberth/fsbridge/bridgetest"
+	"github.com/workberth/workberth/internal/rooted"
 	"golang.org/x/sys/unix"
 )
 
@@ -141,10 +142,10 @@ func oneAttackedOp(ctx context.Context, b *Bridge, kind int, dir string, worker 
 		if err == nil && string(data) != "legit" {
 			return fmt.Errorf("read %q", data)
 		}
-		list, err := b.ReadDirectory(ctx, dir)
+		list, _ := b.ReadDirectory(ctx, dir)
 		for _, e := range list {
 			if e.Name == "keep" {
-				return fmt.Errorf("OUT was listed: %v", err)
+				return fmt.Errorf("OUT was listed: %s is in it", e.Name)
 			}
 		}
 	}
@@ -217,7 +218,7 @@ func writeAt(dir *os.File, name, content string) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer rooted.Close(fd)
 	_, err = unix.Write(fd, []byte(content))
 	return err
 }

@@ -67,7 +67,7 @@ var errReplaced = errors.New("replaced while it was opened")
 
 func (b *Bridge) readPinned(ctx context.Context, f *rooted.File, path string) (fsbridge.SourcedFile, error) {
 	spot, err := b.tree.Where(f)
-	if err == unix.ENOENT { //nolint:errorlint // Where says so itself
+	if err == unix.ENOENT {
 		return fsbridge.SourcedFile{}, errReplaced
 	}
 	if err != nil {

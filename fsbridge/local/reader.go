@@ -14,7 +14,7 @@ import (
 // reader is a stream over an open file. It is safe for a Close concurrent with a Read.
 type reader struct {
 	b    *Bridge
-	ctx  context.Context //nolint:containedctx // it governs the stream, as the interface says
+	ctx  context.Context // it governs the stream, as the interface says
 	path string
 
 	mu sync.Mutex

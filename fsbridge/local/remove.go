@@ -45,7 +45,7 @@ func (b *Bridge) remove(ctx context.Context, path string, opts fsbridge.RemoveOp
 		return err
 	}
 	st, err := b.tree.Lstat(place.Dir.FD, place.Name)
-	if err == unix.ENOENT && opts.If.Hash != "" && !opts.IgnoreMissing { //nolint:errorlint // a bare errno
+	if err == unix.ENOENT && opts.If.Hash != "" && !opts.IgnoreMissing {
 		return &fsbridge.ConflictError{Expected: opts.If.Hash}
 	}
 	if err != nil {
@@ -122,7 +122,7 @@ func (b *Bridge) removeTree(ctx context.Context, dir *rooted.Handle, name string
 
 type remover struct {
 	b     *Bridge
-	ctx   context.Context //nolint:containedctx // lives for one call
+	ctx   context.Context // lives for one call
 	l     *rooted.Ladder
 	mount uint64
 	count int
@@ -165,7 +165,7 @@ func (r *remover) files() (dirs []string, err error) {
 	defer r.b.tree.Release(buf)
 	for d := rooted.ReadDir(r.l.FD(), *buf); ; {
 		e, err := d.Next()
-		if err == io.EOF { //nolint:errorlint // Next says so itself
+		if err == io.EOF {
 			return dirs, nil
 		}
 		if err != nil {

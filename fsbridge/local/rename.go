@@ -40,9 +40,9 @@ func (b *Bridge) Rename(ctx context.Context, oldPath, newPath string, opts fsbri
 		err = unix.Renameat(from.Dir.FD, from.Name, to.Dir.FD, to.Name)
 	}
 	switch {
-	case err == unix.EXDEV: //nolint:errorlint // a bare errno
+	case err == unix.EXDEV:
 		err = b.move(ctx, &from, &to, opts.NoReplace)
-	case err == unix.EEXIST: //nolint:errorlint // a bare errno
+	case err == unix.EEXIST:
 		return pathError(opRename, newPath, err)
 	}
 	return pathError(opRename, oldPath, err)
@@ -96,7 +96,7 @@ func (b *Bridge) renameTo(ctx context.Context, path string, from *rooted.Place, 
 // renameNew renames to a name that must be free.
 func (b *Bridge) renameNew(from, to *rooted.Place) error {
 	err := rooted.RenameNew(from.Dir.FD, from.Name, to.Dir.FD, to.Name)
-	if err != unix.EINVAL && err != unix.ENOSYS { //nolint:errorlint // bare errnos
+	if err != unix.EINVAL && err != unix.ENOSYS {
 		return err
 	}
 	// A file system without RENAME_NOREPLACE, or a directory into itself, which fails again.
@@ -172,7 +172,7 @@ func (b *Bridge) move(ctx context.Context, from, to *rooted.Place, noReplace boo
 func (b *Bridge) free(to *rooted.Place, noReplace bool) error {
 	st, err := b.tree.Lstat(to.Dir.FD, to.Name)
 	switch {
-	case err == unix.ENOENT: //nolint:errorlint // a bare errno
+	case err == unix.ENOENT:
 		return nil
 	case err != nil:
 		return err

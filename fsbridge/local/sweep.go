@@ -43,7 +43,7 @@ func (b *Bridge) Sweep(ctx context.Context, tag string) (int, error) {
 
 type sweeper struct {
 	b     *Bridge
-	ctx   context.Context //nolint:containedctx // lives for one call
+	ctx   context.Context // lives for one call
 	tag   string
 	count int
 	first error
@@ -103,7 +103,7 @@ func (s *sweeper) names() (dirs []string, err error) {
 	var ours []string
 	for d := rooted.ReadDir(s.l.FD(), *buf); ; {
 		e, err := d.Next()
-		if err == io.EOF { //nolint:errorlint // Next says so itself
+		if err == io.EOF {
 			break
 		}
 		if err != nil {

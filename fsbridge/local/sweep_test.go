@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,19 +97,10 @@ func TestOwnTemporariesAreHidden(t *testing.T) {
 	got[3], err = d.b.Glob(ctx, "*", fsbridge.GlobOptions{})
 	must(t, err)
 	for i, names := range got {
-		if len(names) != 2 || !contains(names, want[0]) || !contains(names, want[1]) {
+		if len(names) != 2 || !slices.Contains(names, want[0]) || !slices.Contains(names, want[1]) {
 			t.Errorf("listing %d: %q", i, names)
 		}
 	}
-}
-
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
 }
 
 // TestKilledWriter kills a process in the middle of its writes, again and again. The file is always

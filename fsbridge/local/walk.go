@@ -48,7 +48,7 @@ func (e *fnError) Error() string { return e.err.Error() }
 
 type walker struct {
 	b     *Bridge
-	ctx   context.Context //nolint:containedctx // lives for one call
+	ctx   context.Context // lives for one call
 	opts  fsbridge.WalkOptions
 	fn    func(fsbridge.WalkEntry) error
 	l     *rooted.Ladder
@@ -101,7 +101,7 @@ func (w *walker) entry(name string) error {
 	}
 	e := fsbridge.WalkEntry{Path: string(w.path) + name}
 	st, err := w.b.tree.Lstat(w.l.FD(), name)
-	if err == unix.ENOENT { //nolint:errorlint // a bare errno
+	if err == unix.ENOENT {
 		w.count--
 		return nil // removed since it was listed
 	}
@@ -166,12 +166,7 @@ func (w *walker) enters(name string) bool {
 	if w.opts.MaxDepth > 0 && w.l.Depth()+1 >= w.opts.MaxDepth {
 		return false
 	}
-	for _, skip := range w.opts.SkipDirs {
-		if name == skip {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(w.opts.SkipDirs, name)
 }
 
 func (w *walker) digest(name string, st *rooted.Stat) (fsbridge.Digest, error) {

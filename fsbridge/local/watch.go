@@ -83,7 +83,7 @@ func (b *Bridge) watch(ctx context.Context, path string, opts fsbridge.WatchOpti
 // watch is a running watch. Its goroutine owns everything above mu.
 type watch struct {
 	b    *Bridge
-	ctx  context.Context //nolint:containedctx // it governs the watch, as the interface says
+	ctx  context.Context // it governs the watch, as the interface says
 	path string
 	opts fsbridge.WatchOptions
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/workberth/workberth/fsbridge"
+	"github.com/workberth/workberth/internal/rooted"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 )
@@ -278,7 +279,7 @@ func TestWatchRescan(t *testing.T) {
 	h.Close()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	must(t, err)
-	defer unix.Close(fd)
+	defer rooted.Close(fd)
 	// A watch without its goroutine: the test hands it what the kernel would say.
 	w := &watch{
 		b: d.b, ctx: t.Context(), path: ".", opts: fsbridge.WatchOptions{Recursive: true, MaxDirs: 10},
@@ -323,7 +324,7 @@ func TestWatchRefuses(t *testing.T) {
 		fds := openFDs(t)
 		w, err := d.b.Watch(t.Context(), c.path, c.opts)
 		if err == nil {
-			w.Close()
+			must(t, w.Close())
 		}
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)

@@ -67,10 +67,10 @@ func (b *Bridge) writeAt(ctx context.Context, path string, w *writing) error {
 			w.tmp.Discard()
 		}
 	}()
-	missing := err == errPrepared //nolint:errorlint // our own, unwrapped
+	missing := err == errPrepared
 	switch {
 	case missing:
-	case err == unix.ENOENT && w.opts.If.Hash != "": //nolint:errorlint // resolution gives bare errnos
+	case err == unix.ENOENT && w.opts.If.Hash != "":
 		return &fsbridge.ConflictError{Expected: w.opts.If.Hash}
 	case err != nil:
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -46,7 +47,7 @@ func (t *Tree) walker(asked *Root, rest string) *walker {
 
 func (w *walker) close() {
 	if w.owned {
-		unix.Close(w.fd)
+		Close(w.fd)
 		w.owned = false
 	}
 }
@@ -96,12 +97,12 @@ func (w *walker) walk(follow, look bool) (end, error) {
 		}
 		var st Stat
 		if err := w.t.fstat(child, &st); err != nil {
-			unix.Close(child)
+			Close(child)
 			return end{}, err
 		}
 		if st.Type == "symlink" && (!final || follow || mustDir) {
 			err := w.expand(child, elem, rest)
-			unix.Close(child)
+			Close(child)
 			if err != nil {
 				return end{}, err
 			}
@@ -111,7 +112,7 @@ func (w *walker) walk(follow, look bool) (end, error) {
 			return end{name: elem, child: child, stat: st, mustDir: mustDir}, nil
 		}
 		if !st.IsDir() {
-			unix.Close(child)
+			Close(child)
 			return end{}, unix.ENOTDIR
 		}
 		if err := w.down(elem, child); err != nil {
@@ -145,7 +146,7 @@ func (w *walker) expand(child int, elem, rest string) error {
 	if text == "" {
 		return unix.ENOENT
 	}
-	w.link, w.text = strings.Join(append(w.names[:len(w.names):len(w.names)], elem), "/"), text
+	w.link, w.text = strings.Join(append(slices.Clip(w.names), elem), "/"), text
 	if text[0] == '/' {
 		return w.jump(text + rest)
 	}
@@ -157,7 +158,7 @@ func (w *walker) expand(child int, elem, rest string) error {
 func (w *walker) down(elem string, child int) error {
 	w.close()
 	w.fd, w.owned = child, true
-	w.names = append(w.names[:len(w.names):len(w.names)], elem)
+	w.names = append(slices.Clip(w.names), elem)
 	if !w.root.nested {
 		return nil
 	}
@@ -278,7 +279,7 @@ func (t *Tree) probe(abs string) (*Root, string, bool) {
 			continue
 		}
 		real, err := t.proc.path(fd)
-		unix.Close(fd)
+		Close(fd)
 		if err != nil || looksDeleted(real) {
 			return nil, "", false
 		}
@@ -301,7 +302,7 @@ func (w *walker) stays() error {
 		e, err := w.walk(true, true)
 		if err == nil {
 			if e.child >= 0 {
-				unix.Close(e.child)
+				Close(e.child)
 			}
 			return nil
 		}

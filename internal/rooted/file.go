@@ -55,7 +55,7 @@ type File struct {
 }
 
 // Close gives the descriptor back.
-func (f *File) Close() { unix.Close(f.FD) }
+func (f *File) Close() { Close(f.FD) }
 
 // Access decides whether a mount may be used, before anything is opened for content.
 type Access func(*Root) error
@@ -129,7 +129,7 @@ func (t *Tree) OpenChild(dir int, name string, flags int, want *Stat) (int, erro
 		err = errChanged
 	}
 	if err != nil {
-		unix.Close(fd)
+		Close(fd)
 		return -1, err
 	}
 	return fd, nil
@@ -186,7 +186,7 @@ func (t *Tree) stillNamed(root *Root, below string, want *Stat) bool {
 	if err != nil || e.child < 0 {
 		return false
 	}
-	unix.Close(e.child)
+	Close(e.child)
 	return e.stat.Same(want)
 }
 
@@ -216,7 +216,7 @@ func (t *Tree) Chmod(h *Handle, mode fsbridge.Mode) error {
 	}
 	fd, err := retryOpen(h.FD, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err == nil {
-		defer unix.Close(fd)
+		defer Close(fd)
 		return unix.Fchmod(fd, uint32(mode))
 	}
 	return unix.Fchmodat(h.FD, "", uint32(mode), unix.AT_EMPTY_PATH)

@@ -5,8 +5,6 @@ package rooted
 import (
 	"errors"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // Handle is an O_PATH descriptor of a file that lies inside a mount. Close it when done.
@@ -27,7 +25,7 @@ type Handle struct {
 // Close gives the descriptor back. It may be called twice.
 func (h *Handle) Close() {
 	if h.owned {
-		unix.Close(h.FD)
+		Close(h.FD)
 		h.owned = false
 	}
 }

@@ -4,6 +4,7 @@ package rooted
 
 import (
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -78,7 +79,7 @@ func (l *Ladder) Names() []string { return l.names }
 func (l *Ladder) Handle() Handle {
 	h := Handle{FD: l.FD(), Root: l.base.Root, Stat: *l.Stat(), known: l.base.known}
 	if h.known {
-		h.names = append(l.base.names[:len(l.base.names):len(l.base.names)], l.names...)
+		h.names = append(slices.Clip(l.base.names), l.names...)
 	}
 	return h
 }
@@ -86,14 +87,14 @@ func (l *Ladder) Handle() Handle {
 func (l *Ladder) push(fd int) error {
 	r := rung{fd: fd}
 	if err := l.t.fstat(fd, &r.stat); err != nil {
-		unix.Close(fd)
+		Close(fd)
 		return err
 	}
 	if l.open == l.bound {
 		for l.rungs[l.low].fd < 0 {
 			l.low++
 		}
-		unix.Close(l.rungs[l.low].fd)
+		Close(l.rungs[l.low].fd)
 		l.rungs[l.low].fd = -1
 		l.open--
 	}
@@ -109,7 +110,7 @@ func (l *Ladder) Up() error {
 	l.rungs = l.rungs[:top]
 	l.names = l.names[:len(l.names)-1]
 	l.open--
-	defer unix.Close(child)
+	defer Close(child)
 	r := &l.rungs[top-1]
 	if r.fd >= 0 {
 		return nil
@@ -120,11 +121,11 @@ func (l *Ladder) Up() error {
 	}
 	var st Stat
 	if err := l.t.fstat(fd, &st); err != nil {
-		unix.Close(fd)
+		Close(fd)
 		return err
 	}
 	if !st.Same(&r.stat) {
-		unix.Close(fd)
+		Close(fd)
 		return ErrMoved
 	}
 	r.fd = fd
@@ -137,7 +138,7 @@ func (l *Ladder) Up() error {
 func (l *Ladder) Close() {
 	for _, r := range l.rungs {
 		if r.fd >= 0 {
-			unix.Close(r.fd)
+			Close(r.fd)
 		}
 	}
 	l.rungs = nil

@@ -21,10 +21,10 @@ func deep(t *testing.T, top string, depth int) {
 		must(t, unix.Mkdirat(fd, "directory", 0o755))
 		next, err := unix.Openat(fd, "directory", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		must(t, err)
-		unix.Close(fd)
+		Close(fd)
 		fd = next
 	}
-	unix.Close(fd)
+	Close(fd)
 }
 
 func TestLadder(t *testing.T) {

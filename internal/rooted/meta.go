@@ -71,7 +71,7 @@ func ProcessUmask() (uint32, bool) {
 	if err != nil {
 		return 0, false
 	}
-	defer unix.Close(fd)
+	defer Close(fd)
 	buf := make([]byte, 4096)
 	n, err := Read(fd, buf)
 	if err != nil {

@@ -2,7 +2,11 @@
 
 package rooted
 
-import "golang.org/x/sys/unix"
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
 
 // MountBelow returns a root that is the file name in dir, or lies below it, nil when there is none:
 // what must not be renamed or removed. An empty name stands for dir itself.
@@ -34,7 +38,7 @@ func (t *Tree) Child(dir *Handle, name string) (Handle, error) {
 	}
 	h.Root = dir.Root
 	if dir.known {
-		h.names, h.known = append(dir.names[:len(dir.names):len(dir.names)], name), true
+		h.names, h.known = append(slices.Clip(dir.names), name), true
 	}
 	return h, nil
 }
@@ -95,7 +99,7 @@ func (t *Tree) OpenBelow(dir int, rel string) (int, error) {
 		}
 		child, err := retryOpen(from, elem, flags|unix.O_NOFOLLOW, 0)
 		if fd >= 0 {
-			unix.Close(fd)
+			Close(fd)
 		}
 		if err != nil {
 			return -1, err

@@ -33,7 +33,7 @@ func openProc() *proc {
 	return p
 }
 
-func (p *proc) close() { unix.Close(p.dir) }
+func (p *proc) close() { Close(p.dir) }
 
 // open opens the very file behind a handle.
 func (p *proc) open(fd, flags int) (int, error) {

@@ -96,7 +96,7 @@ func (t *Tree) carefulOpen(asked *Root, rest string, f Flags) (Handle, error) {
 		return Handle{}, unix.ENOENT
 	}
 	if (end.mustDir || f&Directory != 0) && !end.stat.IsDir() {
-		unix.Close(end.child)
+		Close(end.child)
 		return Handle{}, unix.ENOTDIR
 	}
 	if err := w.down(end.name, end.child); err != nil {
@@ -186,7 +186,7 @@ func (t *Tree) carefulPlaceOnce(asked *Root, rest string, follow bool, mk Maker)
 	place := Place{Name: end.name, MustDir: end.mustDir, Child: end.stat}
 	if end.child >= 0 {
 		place.Exists = true
-		unix.Close(end.child)
+		Close(end.child)
 	}
 	place.Dir = w.take()
 	return place, nil

@@ -397,7 +397,7 @@ func agree(t *testing.T, trees map[string]*Tree, ws, p string) {
 		var err error
 		real, err = readlinkat(unix.AT_FDCWD, "/proc/self/fd/"+fdName(fd))
 		must(t, err)
-		unix.Close(fd)
+		Close(fd)
 	}
 	_, inside := Below(ws, real)
 	answers := map[string]string{}

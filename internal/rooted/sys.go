@@ -61,7 +61,7 @@ func probeOpenat2(dir int) bool {
 	if err != nil {
 		return false
 	}
-	unix.Close(fd)
+	Close(fd)
 	return true
 }
 
@@ -88,7 +88,7 @@ func WriteAll(fd int, b []byte) error {
 }
 
 // Close closes a descriptor that came from this package.
-func Close(fd int) { unix.Close(fd) }
+func Close(fd int) { _ = unix.Close(fd) }
 
 // Buffer lends a buffer of BufferSize bytes; give it back with Release.
 func (t *Tree) Buffer() *[]byte { return t.buffers.Get().(*[]byte) }

@@ -121,7 +121,7 @@ func (t *Tree) NewTemp(dir *Handle, mode uint32, names *Names) (*Temp, error) {
 		return err
 	})
 	if err != nil {
-		unix.Close(own)
+		Close(own)
 		return nil, err
 	}
 	return tmp, nil
@@ -182,7 +182,7 @@ func replace(names *Names, dir int, name string, mk func(temp string) error) err
 	}
 	defer names.Done(temp)
 	if err := unix.Renameat(dir, temp, dir, name); err != nil {
-		unix.Unlinkat(dir, temp, 0)
+		_ = unix.Unlinkat(dir, temp, 0)
 		return err
 	}
 	return nil
@@ -213,7 +213,7 @@ func (tmp *Temp) link(dir int, name string) error {
 func (tmp *Temp) forget() {
 	if tmp.name != "" {
 		tmp.names.Done(tmp.name)
-		unix.Close(tmp.dir)
+		Close(tmp.dir)
 		tmp.name = ""
 	}
 }
@@ -221,10 +221,10 @@ func (tmp *Temp) forget() {
 // Discard closes the file. If it has got no name it is gone.
 func (tmp *Temp) Discard() {
 	if tmp.name != "" {
-		unix.Unlinkat(tmp.dir, tmp.name, 0)
+		_ = unix.Unlinkat(tmp.dir, tmp.name, 0)
 		tmp.forget()
 	}
-	unix.Close(tmp.FD)
+	Close(tmp.FD)
 }
 
 func fdName(fd int) string { return strconv.Itoa(fd) }

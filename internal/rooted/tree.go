@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -51,6 +52,20 @@ func (r *Root) ReadOnly() bool { return r.Mount.ReadOnly || r.System() }
 // Real returns the location of the root in this process's view.
 func (r *Root) Real() string { return *r.real.Load() }
 
+// MountError reports a mount that cannot be opened.
+type MountError struct {
+	Mount fsbridge.Mount
+	Err   error
+}
+
+// Error names the mount.
+func (e *MountError) Error() string {
+	return fmt.Sprintf("%s mount %s: %v", e.Mount.Kind, fsbridge.DisplayPath(e.Mount.Path), e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *MountError) Unwrap() error { return e.Err }
+
 // Tree is a set of mount roots held open. It is safe for concurrent use and immutable apart from
 // Close, which must not run while an operation does.
 type Tree struct {
@@ -86,8 +101,8 @@ func Open(table fsbridge.MountTable, opts Options) (*Tree, error) {
 		if m.Kind == fsbridge.MountWorkspace {
 			if t.workspace != nil {
 				t.Close()
-				return nil, fmt.Errorf("two workspace mounts, %s and %s, one is possible: %w",
-					t.workspace.Mount.Path, r.Mount.Path, fsbridge.ErrInvalid)
+				return nil, &MountError{Mount: r.Mount, Err: fmt.Errorf("a second workspace besides %s: %w",
+					fsbridge.DisplayPath(t.workspace.Mount.Path), fsbridge.ErrInvalid)}
 			}
 			t.workspace = r
 		}
@@ -104,7 +119,7 @@ func Open(table fsbridge.MountTable, opts Options) (*Tree, error) {
 // Close closes every handle.
 func (t *Tree) Close() {
 	for _, r := range t.roots {
-		unix.Close(r.fd)
+		Close(r.fd)
 	}
 	t.roots = nil
 	if t.proc != nil {
@@ -128,22 +143,22 @@ func (t *Tree) HasProc() bool { return t.proc != nil }
 func (t *Tree) openRoot(m fsbridge.Mount) (*Root, error) {
 	clean, err := cleanRoot(m.Path)
 	if err != nil {
-		return nil, fmt.Errorf("%s mount %q: %w", m.Kind, m.Path, err)
+		return nil, &MountError{Mount: m, Err: err}
 	}
 	m.Path = clean
 	fd, err := retryOpen(unix.AT_FDCWD, clean, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("%s mount: open the directory %s: %w", m.Kind, fsbridge.DisplayPath(clean), err)
+		return nil, &MountError{Mount: m, Err: fmt.Errorf("open the directory: %w", err)}
 	}
 	r := &Root{Mount: m, fd: fd}
 	if err := t.fstat(fd, &r.stat); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("%s mount: stat %s: %w", m.Kind, fsbridge.DisplayPath(clean), err)
+		Close(fd)
+		return nil, &MountError{Mount: m, Err: fmt.Errorf("stat: %w", err)}
 	}
 	real, err := t.realOf(r)
 	if err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("%s mount: locate %s: %w", m.Kind, fsbridge.DisplayPath(clean), err)
+		Close(fd)
+		return nil, &MountError{Mount: m, Err: fmt.Errorf("find its location: %w", err)}
 	}
 	r.real.Store(&real)
 	return r, nil
@@ -165,7 +180,7 @@ func (t *Tree) relate() error {
 				continue
 			}
 			if i < j && a.Mount.Path == b.Mount.Path {
-				return fmt.Errorf("two mounts at %s: %w", fsbridge.DisplayPath(a.Mount.Path), fsbridge.ErrInvalid)
+				return &MountError{Mount: b.Mount, Err: fmt.Errorf("another mount is at the same path: %w", fsbridge.ErrInvalid)}
 			}
 			if _, ok := Below(a.Real(), b.Real()); ok && a.Real() != b.Real() {
 				a.nested = true
@@ -186,10 +201,8 @@ func cleanRoot(p string) (string, error) {
 	if p[0] != '/' {
 		return "", fmt.Errorf("the path must be absolute: %w", fsbridge.ErrInvalid)
 	}
-	for _, e := range strings.Split(p, "/") {
-		if e == ".." {
-			return "", fmt.Errorf(`the path must not contain "..": %w`, fsbridge.ErrInvalid)
-		}
+	if slices.Contains(strings.Split(p, "/"), "..") {
+		return "", fmt.Errorf(`the path must not contain "..": %w`, fsbridge.ErrInvalid)
 	}
 	return path.Clean(p), nil
 }
