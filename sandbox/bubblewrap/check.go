@@ -33,7 +33,11 @@ func (b *Backend) Check(ctx context.Context) sandbox.Diagnosis {
 		add(failed("bwrap", err))
 	} else {
 		d.Version, err = bwrapVersion(ctx, bwrap)
-		add(checkVersion(bwrap, d.Version, err))
+		c := checkVersion(bwrap, d.Version, err)
+		add(c)
+		if c.Result == sandbox.CheckFail {
+			bwrap = "" // trying it would only say the same again
+		}
 	}
 	helper, err := b.helper()
 	if err != nil {

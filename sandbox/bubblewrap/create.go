@@ -38,7 +38,7 @@ type generation struct {
 	mounts   []mount
 	plan     *plan
 	limits   *limits
-	runtime  *runtime
+	runtime  *process
 	conn     *client.Conn
 }
 

@@ -53,7 +53,7 @@ func failure(said, how string, settings kernelSettings) error {
 		m := execFailed.FindStringSubmatch(line)
 		return unavailable("the guest helper cannot be executed", m[2],
 			"keep the program on a file system that permits execution, readable and executable for everybody", errnoOf(m[2]))
-	case strings.Contains(line, "seccomp"):
+	case strings.Contains(strings.ToLower(line), "seccomp"):
 		return unavailable("the system-call filter cannot be loaded", line, "use a kernel with CONFIG_SECCOMP_FILTER", nil)
 	case line != "":
 		return unavailable("bubblewrap failed", line+" ("+how+")", "run the check of this backend; it says what is missing", nil)

@@ -14,7 +14,7 @@ import (
 
 // roles are what the test program can be besides itself.
 func roles() map[string]func(args []string) int {
-	return map[string]func([]string) int{"owner": ownerRole}
+	return map[string]func([]string) int{"owner": ownerRole, "forbid": forbidRole}
 }
 
 // ownerRole holds a sandbox as a process of its own: owner STATE HELPER WORKSPACE

@@ -24,10 +24,10 @@ import (
 // maxStderr is how much of the end of bwrap's messages is kept, in bytes.
 const maxStderr = 4 << 10
 
-var _ guestbox.Runtime = (*runtime)(nil)
+var _ guestbox.Runtime = (*process)(nil)
 
-// runtime is a running bwrap with everything in its namespaces.
-type runtime struct {
+// process is a running bwrap with everything in its namespaces.
+type process struct {
 	ref    sandbox.ProcessRef
 	group  *cgroup.Group // nil without limits by groups
 	stderr tail
@@ -41,13 +41,13 @@ type runtime struct {
 // launch starts bwrap and returns it with this side of the connection to the
 // helper. bwrap's parent is a thread that lives as long as it: --die-with-parent
 // follows the thread, not the process.
-func launch(bwrap string, c *command, a account, group *cgroup.Group) (*runtime, net.Conn, error) {
+func launch(bwrap string, c *command, a account, group *cgroup.Group) (*process, net.Conn, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer theirs.Close()
-	rt := &runtime{group: group, stderr: tail{limit: maxStderr}, done: make(chan struct{})}
+	rt := &process{group: group, stderr: tail{limit: maxStderr}, done: make(chan struct{})}
 	cmd := exec.Command(bwrap, c.args...)
 	// Nothing of our environment reaches bwrap or what it starts.
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
@@ -73,7 +73,7 @@ func launch(bwrap string, c *command, a account, group *cgroup.Group) (*runtime,
 }
 
 // start runs on the thread that stays.
-func (rt *runtime) start(cmd *exec.Cmd) error {
+func (rt *process) start(cmd *exec.Cmd) error {
 	if rt.group != nil {
 		release, err := rt.group.Enter(cmd.SysProcAttr)
 		if err != nil {
@@ -96,7 +96,7 @@ func (rt *runtime) start(cmd *exec.Cmd) error {
 
 // wait waits for the end, and for that of everything in the namespaces: bwrap ends
 // after its child, process 1, and the kernel ends that one after all others.
-func (rt *runtime) wait(cmd *exec.Cmd) {
+func (rt *process) wait(cmd *exec.Cmd) {
 	err := cmd.Wait()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
@@ -107,10 +107,10 @@ func (rt *runtime) wait(cmd *exec.Cmd) {
 }
 
 // Done is closed when bwrap has ended.
-func (rt *runtime) Done() <-chan struct{} { return rt.done }
+func (rt *process) Done() <-chan struct{} { return rt.done }
 
 // Kill ends bwrap and with it everything inside, and returns when that is so.
-func (rt *runtime) Kill(ctx context.Context) error {
+func (rt *process) Kill(ctx context.Context) error {
 	select {
 	case <-rt.done:
 		return nil
@@ -128,7 +128,7 @@ func (rt *runtime) Kill(ctx context.Context) error {
 }
 
 // clean reports whether the helper ended by itself and without complaint.
-func (rt *runtime) clean() bool {
+func (rt *process) clean() bool {
 	select {
 	case <-rt.done:
 		return rt.state != nil && rt.state.Success()
@@ -139,7 +139,7 @@ func (rt *runtime) clean() bool {
 
 // TerminateAfter answers for processes of a sandbox that has ended: none is left,
 // since the kernel has ended the process namespace.
-func (rt *runtime) TerminateAfter(context.Context, string, time.Duration) (sandbox.TerminateResult, error) {
+func (rt *process) TerminateAfter(context.Context, string, time.Duration) (sandbox.TerminateResult, error) {
 	select {
 	case <-rt.done:
 		return sandbox.TerminateResult{Outcome: sandbox.TerminationGone}, nil
@@ -149,7 +149,7 @@ func (rt *runtime) TerminateAfter(context.Context, string, time.Duration) (sandb
 }
 
 // Diagnose says in one line how bwrap ended.
-func (rt *runtime) Diagnose() string {
+func (rt *process) Diagnose() string {
 	select {
 	case <-rt.done:
 	default:
