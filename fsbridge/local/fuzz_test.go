@@ -90,7 +90,7 @@ func attackWith(t *testing.T, b *Bridge, p, q string) {
 	_ = b.AppendFile(ctx, p, []byte("x"))
 	_ = b.CreateFileExclusive(ctx, p+".new", []byte("x"))
 	_ = b.Mkdir(ctx, p+"/n/m", fsbridge.MkdirOptions{Parents: true})
-	_ = b.Chmod(ctx, p, 0o600)
+	_ = b.Chmod(ctx, p, 0o700)
 	_ = b.Rename(ctx, p, q, fsbridge.RenameOptions{Parents: true})
 	_ = b.Remove(ctx, q, fsbridge.RemoveOptions{Recursive: true})
 	_ = b.Remove(ctx, p, fsbridge.RemoveOptions{Recursive: true})
