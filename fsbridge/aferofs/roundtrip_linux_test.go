@@ -42,7 +42,7 @@ func TestDisk(t *testing.T) {
 		Name: "afero-disk", Declared: diskDeclared(),
 		Waive: map[string]string{
 			"race/swapped-parent": race, "race/swapped-file": race, "race/swapped-deep": race, "race/swapped-tree": race,
-			"race/no-temporaries":      race,
+			"race/reads": race, "race/writes": race, "race/no-temporaries": race,
 			"rename/cross-device-race": race,
 		},
 		New: func(t testing.TB, o bridgetest.Options) *bridgetest.Environment {

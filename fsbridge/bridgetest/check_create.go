@@ -64,23 +64,18 @@ func createTaken(k *kit) {
 
 // createOneOfMany lets many create the same name: one wins, and the bytes are the winner's.
 func createOneOfMany(k *kit) {
-	for round := range 20 {
+	for round := range 100 {
 		p := numbered("d/f", round)
-		var winner atomic.Int64
-		var wins atomic.Int64
-		var wg sync.WaitGroup
-		for w := range 8 {
-			wg.Go(func() {
-				err := fsbridge.CreateFileExclusive(k.ctx, k.b, p, []byte("winner "+strconv.Itoa(w)))
-				if err == nil {
-					wins.Add(1)
-					winner.Store(int64(w))
-				} else if !errors.Is(err, fs.ErrExist) {
-					k.Errorf("create: %v", err)
-				}
-			})
-		}
-		wg.Wait()
+		var winner, wins atomic.Int64
+		k.together(8, func(w int) {
+			err := fsbridge.CreateFileExclusive(k.ctx, k.b, p, []byte("winner "+strconv.Itoa(w)))
+			if err == nil {
+				wins.Add(1)
+				winner.Store(int64(w))
+			} else if !errors.Is(err, fs.ErrExist) {
+				k.Errorf("create: %v", err)
+			}
+		})
 		if wins.Load() != 1 {
 			k.Fatalf("%d creations of one name succeeded", wins.Load())
 		}
@@ -88,32 +83,46 @@ func createOneOfMany(k *kit) {
 	}
 }
 
-// createWhole looks at the new name while it is created: it is missing or complete.
+// createWhole looks at the new names while they are created: each is missing or complete.
 func createWhole(k *kit) {
-	data := pattern(500_000, 2)
-	for round := range 20 {
-		p := numbered("f", round)
-		stop := make(chan struct{})
-		var wg sync.WaitGroup
+	const rounds = 150
+	data := pattern(60_000, 2)
+	var round atomic.Int64
+	var seen atomic.Int64
+	looking := make(chan struct{}, 2)
+	var wg sync.WaitGroup
+	for range cap(looking) {
 		wg.Go(func() {
-			for {
-				got, err := readAll(k.env.Oracle, k.abs(p))
-				if err == nil && !bytes.Equal(got, data) {
-					k.Errorf("%q appeared with %d bytes", p, len(got))
-				}
-				if err != nil && !errors.Is(err, fs.ErrNotExist) {
-					k.Errorf("oracle: %v", err)
-				}
-				select {
-				case <-stop:
+			for first := true; ; first = false {
+				r := round.Load()
+				if r >= rounds {
 					return
-				default:
+				}
+				got, err := readAll(k.env.Oracle, k.abs(numbered("f", int(r))))
+				switch {
+				case err == nil && !bytes.Equal(got, data):
+					k.Errorf("%d of %d bytes appeared", len(got), len(data))
+					return
+				case err == nil:
+					seen.Add(1)
+				case !errors.Is(err, fs.ErrNotExist):
+					k.Errorf("oracle: %v", err)
+					return
+				}
+				if first {
+					looking <- struct{}{}
 				}
 			}
 		})
-		err := fsbridge.CreateFileExclusive(k.ctx, k.b, p, data)
-		close(stop)
-		wg.Wait()
-		k.ok("create", err)
 	}
+	<-looking
+	var err error
+	for r := int64(0); r < rounds && err == nil && !k.Failed(); r++ {
+		round.Store(r)
+		err = fsbridge.CreateFileExclusive(k.ctx, k.b, numbered("f", int(r)), data)
+	}
+	round.Store(rounds)
+	wg.Wait()
+	k.ok("create", err)
+	k.Logf("seen complete %d times", seen.Load())
 }

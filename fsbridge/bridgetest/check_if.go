@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/workberth/workberth/fsbridge"
@@ -135,34 +134,30 @@ func ifCounter(k *kit) {
 	const rounds = 200
 	k.file("n", "0")
 	var wins, conflicts atomic.Int64
-	var wg sync.WaitGroup
-	for range 2 {
-		wg.Go(func() {
-			for range rounds {
-				data, err := k.b.ReadFile(k.ctx, "n")
-				if err != nil {
-					k.Errorf("read: %v", err)
-					return
-				}
-				n, err := strconv.Atoi(string(data))
-				if err != nil {
-					k.Errorf("the counter holds %q", data)
-					return
-				}
-				_, err = k.writeIf("n", strconv.Itoa(n+1), fsbridge.Precondition{Hash: digest(data)})
-				switch {
-				case err == nil:
-					wins.Add(1)
-				case errors.Is(err, fsbridge.ErrConflict):
-					conflicts.Add(1)
-				default:
-					k.Errorf("write: %v", err)
-					return
-				}
+	k.together(2, func(int) {
+		for range rounds {
+			data, err := k.b.ReadFile(k.ctx, "n")
+			if err != nil {
+				k.Errorf("read: %v", err)
+				return
 			}
-		})
-	}
-	wg.Wait()
+			n, err := strconv.Atoi(string(data))
+			if err != nil {
+				k.Errorf("the counter holds %q", data)
+				return
+			}
+			_, err = k.writeIf("n", strconv.Itoa(n+1), fsbridge.Precondition{Hash: digest(data)})
+			switch {
+			case err == nil:
+				wins.Add(1)
+			case errors.Is(err, fsbridge.ErrConflict):
+				conflicts.Add(1)
+			default:
+				k.Errorf("write: %v", err)
+				return
+			}
+		}
+	})
 	k.wantContent("n", strconv.FormatInt(wins.Load(), 10))
 	k.Logf("%d successes, %d conflicts", wins.Load(), conflicts.Load())
 	if wins.Load()+conflicts.Load() != 2*rounds || wins.Load() == 0 {
@@ -176,19 +171,15 @@ func ifTwoCreators(k *kit) {
 	for i := range 100 {
 		p := numbered("f", i)
 		var wins atomic.Int64
-		var wg sync.WaitGroup
-		for w := range 2 {
-			wg.Go(func() {
-				_, err := k.writeIf(p, strconv.Itoa(w), fsbridge.Precondition{Absent: true})
-				switch {
-				case err == nil:
-					wins.Add(1)
-				case !errors.Is(err, fsbridge.ErrConflict) && !errors.Is(err, fs.ErrExist):
-					k.Errorf("write: %v", err)
-				}
-			})
-		}
-		wg.Wait()
+		k.together(2, func(w int) {
+			_, err := k.writeIf(p, strconv.Itoa(w), fsbridge.Precondition{Absent: true})
+			switch {
+			case err == nil:
+				wins.Add(1)
+			case !errors.Is(err, fsbridge.ErrConflict) && !errors.Is(err, fs.ErrExist):
+				k.Errorf("write: %v", err)
+			}
+		})
 		if wins.Load() != 1 {
 			k.Fatalf("%q was created %d times", p, wins.Load())
 		}

@@ -105,9 +105,9 @@ func mountsBoundary(k *kit) {
 		if op.final == quiet {
 			return
 		}
-		for _, p := range []string{bind + "2/x", path.Dir(bind), bind + "/../" + k.outBase() + "/s"} {
-			if k.served(path.Clean(p)) {
-				continue
+		for _, p := range []string{bind + "2/x", path.Dir(bind), bind + "/" + relative(bind, k.env.Out) + "/s"} {
+			if k.served(path.Clean(p)) || op.mutates && p == path.Dir(bind) {
+				continue // served, or harmful if it were not refused
 			}
 			_, err := k.do(op, p)
 			k.refused(op.name+" "+p, err, fsbridge.ErrOutsideRoot)

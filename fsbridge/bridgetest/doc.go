@@ -26,6 +26,9 @@
 // secret; after every single check its content, modes, times and inodes must be unchanged, the
 // secret must not have crossed the bridge, and no temporary file may be left in a mount.
 //
+// A bridge that fails does no harm to the machine: every change that the attacks ask for lies in OUT
+// or in the environment's own directories; what lies elsewhere is only asked to be read.
+//
 // # Skips
 //
 // A check that needs a capability the bridge does not declare is skipped with the capability's

@@ -58,11 +58,16 @@ func readAll(o Oracle, p string) ([]byte, error) {
 	return data, errors.Join(err, r.Close())
 }
 
-// together runs fn n times at once and waits.
+// together runs fn n times at once, all let go at the same moment, and waits.
 func (k *kit) together(n int, fn func(i int)) {
 	var wg sync.WaitGroup
+	start := make(chan struct{})
 	for i := range n {
-		wg.Go(func() { fn(i) })
+		wg.Go(func() {
+			<-start
+			fn(i)
+		})
 	}
+	close(start)
 	wg.Wait()
 }

@@ -17,6 +17,17 @@ func mutants() []mutant {
 	}
 	list := []mutant{
 		{name: "none"},
+		{
+			// No fault either: the whole machine is a system mount, OUT included.
+			name: "system-mount", mounts: func(t fsbridge.MountTable) fsbridge.MountTable {
+				return append(t, fsbridge.Mount{Path: "/", Kind: fsbridge.MountSystem, ReadOnly: true})
+			},
+			passes: []string{
+				"attack/links-out", "attack/dots-out", "attack/absolute", "attack/sibling-prefix", "attack/symlink-target",
+				"links/read-through", "links/write-through", "pinned/alias", "pinned/other-mount", "mounts/table",
+				"mounts/system", "mounts/bind", "mounts/bind-boundary", "copy/links", "glob/links", "race/reads", "race/writes",
+			},
+		},
 		plain("reads-anything", func(b base) fsbridge.Bridge { return naive{b} },
 			"attack/links-out", "attack/dots-out", "attack/absolute", "attack/sibling-prefix", "race/swapped-parent"),
 		plain("reads-by-prefix", func(b base) fsbridge.Bridge { return lexical{naive{b}} }, "attack/links-out", "attack/sibling-prefix"),
