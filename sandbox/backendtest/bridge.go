@@ -196,6 +196,7 @@ func (x *box) insider() *insider {
 	go func() {
 		<-running.Done()
 		_ = w.Close()
+		_ = inR.Close() // who asks now must not wait for a reader
 	}()
 	x.k.Cleanup(func() {
 		_ = inW.Close()
