@@ -19,6 +19,7 @@ func (r *request) records(f *wire.Frame, take func(d *wire.Decoder) error) error
 	if err != nil {
 		return err
 	}
+	call.Await(r.ctx)
 	for {
 		f, err := call.Output(wire.ChannelOut).Next(r.ctx)
 		if errors.Is(err, io.EOF) {

@@ -10,11 +10,17 @@ import (
 	"github.com/workberth/workberth/internal/guest/wire"
 )
 
-// Call is one call on the wire. Its fields do not change once it is open.
+// Call is one call on the wire.
 type Call struct {
 	c  *Conn
 	id uint64
 	op wire.Op
+	// short: the call will probably be answered at once.
+	short bool
+	// awaited: its caller has waited before. Only the caller uses it.
+	awaited bool
+	// arrived: something has come. Only the holder of the baton uses it.
+	arrived bool
 
 	reply  chan *wire.Frame // takes one reply frame; nil where none may come
 	result chan *wire.Frame // takes the done or fail frame
@@ -111,6 +117,7 @@ func (call *Call) channel(payload []byte) *mux.Inflow {
 // change something then waits a little longer for the truth, and is a *LostError
 // if that does not come.
 func (call *Call) Answer(ctx context.Context) (*wire.Frame, error) {
+	call.Await(ctx)
 	select {
 	case f := <-call.result:
 		return call.decode(f)
@@ -173,6 +180,7 @@ func (call *Call) decode(f *wire.Frame) (*wire.Frame, error) {
 // First waits for the reply to a call that goes on. A call that ended without one
 // gives its last frame, or its error, and done.
 func (call *Call) First(ctx context.Context) (f *wire.Frame, done bool, err error) {
+	call.Await(ctx)
 	select {
 	case f := <-call.reply:
 		return f, false, nil

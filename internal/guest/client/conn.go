@@ -51,6 +51,8 @@ type Conn struct {
 	over  chan struct{} // closed with err
 	read  chan struct{} // closed when the reading goroutine has ended
 
+	baton *baton
+
 	mu    sync.Mutex
 	calls map[uint64]*Call
 	last  uint64
@@ -84,6 +86,7 @@ func New(ctx context.Context, conn io.ReadWriteCloser, opts Options) (*Conn, err
 		_ = conn.Close()
 		return nil, err
 	}
+	c.baton = newBaton(conn)
 	c.out = mux.NewSender(conn, c.fail)
 	go c.readAll()
 	return c, nil

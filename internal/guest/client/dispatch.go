@@ -2,19 +2,15 @@ package client
 
 import "github.com/workberth/workberth/internal/guest/wire"
 
-// readAll reads frames until the connection ends. It never waits for a caller.
-func (c *Conn) readAll() {
-	defer close(c.read)
-	for {
-		f, err := c.frames.Next()
-		if err == nil {
-			err = c.dispatch(f)
-		}
-		if err != nil {
-			c.fail(err)
-			return
-		}
+// next reads a frame and hands it to its call. An error is the end of the
+// connection, except os.ErrDeadlineExceeded. It never waits for a caller. Who calls
+// it holds the baton.
+func (c *Conn) next() error {
+	f, err := c.frames.Next()
+	if err != nil {
+		return err
 	}
+	return c.dispatch(f)
 }
 
 // dispatch takes over a frame and hands it to its call.
@@ -38,6 +34,7 @@ func (c *Conn) dispatch(f *wire.Frame) error {
 		f.Release()
 		return wire.Violation("%v frame on stream %d, which is not open", kind, id)
 	}
+	call.arrived = true
 	if last {
 		// Before the answer, so that who gets it can make the next call.
 		<-c.slots

@@ -37,6 +37,7 @@ func (c *Conn) Do(ctx context.Context, f *wire.Frame) (*wire.Frame, error) {
 // error, or a *LostError whose Sent is false.
 func (c *Conn) Start(ctx context.Context, f *wire.Frame, shape Shape) (*Call, error) {
 	call := &Call{c: c, op: wire.Op(f.Payload()[0]), result: make(chan *wire.Frame, 1)}
+	call.short = !shape.Content && !call.op.Long()
 	if shape.Reply {
 		call.reply = make(chan *wire.Frame, 1)
 	}
@@ -58,6 +59,9 @@ func (c *Conn) Start(ctx context.Context, f *wire.Frame, shape Shape) (*Call, er
 			return nil, ctx.Err()
 		}
 		return nil, &LostError{Err: err}
+	}
+	if !call.short {
+		c.ensureReader()
 	}
 	return call, nil
 }

@@ -3,7 +3,9 @@ package mux
 import (
 	"errors"
 	"io"
+	"os"
 	"sync"
+	"time"
 )
 
 // Join makes one connection of two one-way pipes, such as a program's standard
@@ -21,6 +23,15 @@ type joined struct {
 
 func (j *joined) Read(p []byte) (int, error)  { return j.r.Read(p) }
 func (j *joined) Write(p []byte) (int, error) { return j.w.Write(p) }
+
+// SetReadDeadline is that of the pipe that is read; os.ErrNoDeadline where it has
+// none.
+func (j *joined) SetReadDeadline(t time.Time) error {
+	if d, ok := j.r.(interface{ SetReadDeadline(t time.Time) error }); ok {
+		return d.SetReadDeadline(t)
+	}
+	return os.ErrNoDeadline
+}
 
 func (j *joined) Close() error {
 	j.once.Do(func() { j.err = errors.Join(j.w.Close(), j.r.Close()) })

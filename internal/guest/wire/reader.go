@@ -6,14 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 )
 
 // readBuffer is large enough to take in a burst of small frames with one system
 // call, and small enough that a bulk frame passes it by.
 const readBuffer = 32 << 10
 
-// Reader reads frames. It is used by one goroutine.
-type Reader struct{ br *bufio.Reader }
+// Reader reads frames. It is used by one goroutine at a time.
+type Reader struct {
+	br *bufio.Reader
+	// part is a frame of which have bytes have been read, when reading was
+	// interrupted by a deadline.
+	part *Frame
+	have int
+}
 
 // NewReader reads frames from r.
 func NewReader(r io.Reader) *Reader {
@@ -22,39 +29,59 @@ func NewReader(r io.Reader) *Reader {
 
 // Next returns the next frame, which the caller then owns. Only io.EOF between
 // two frames is io.EOF; a frame cut short is io.ErrUnexpectedEOF, a frame that is
-// too long or of an unknown kind an ErrProtocol.
+// too long or of an unknown kind an ErrProtocol. After os.ErrDeadlineExceeded the
+// next call goes on where this one stopped; after another error there is no next.
 func (r *Reader) Next() (*Frame, error) { return r.next(MaxFrame) }
 
 // NextHello is Next with the bound of a hello frame.
 func (r *Reader) NextHello() (*Frame, error) { return r.next(MaxHello) }
 
 func (r *Reader) next(limit uint32) (*Frame, error) {
+	if r.part == nil {
+		if err := r.begin(limit); err != nil {
+			return nil, err
+		}
+	}
+	f := r.part
+	for r.have < len(f.B) {
+		n, err := r.br.Read(f.B[r.have:])
+		r.have += n
+		switch {
+		case err == nil || r.have == len(f.B):
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, err
+		case errors.Is(err, io.EOF):
+			return nil, io.ErrUnexpectedEOF
+		default:
+			return nil, err
+		}
+	}
+	r.part = nil
+	return f, nil
+}
+
+// begin reads and checks a frame's header, which stays in the buffer, and makes
+// room for the frame.
+func (r *Reader) begin(limit uint32) error {
 	head, err := r.br.Peek(HeaderSize)
 	if err != nil {
 		if errors.Is(err, io.EOF) && len(head) > 0 {
 			err = io.ErrUnexpectedEOF
 		}
-		return nil, err
+		return err
 	}
 	n := binary.BigEndian.Uint32(head)
 	switch kind := Kind(head[4]); {
 	case n < HeaderSize-4:
-		return nil, Violation("frame of %d bytes is shorter than its header", n)
+		return Violation("frame of %d bytes is shorter than its header", n)
 	case n > limit:
-		return nil, Violation("frame of %d bytes, at most %d are allowed", n, limit)
+		return Violation("frame of %d bytes, at most %d are allowed", n, limit)
 	case !kind.Valid():
-		return nil, Violation("frame of unknown kind %d", head[4])
+		return Violation("frame of unknown kind %d", head[4])
 	}
-	f := getFrame(int(n) + 4)
-	f.B = f.B[:n+4]
-	if _, err := io.ReadFull(r.br, f.B); err != nil {
-		f.Release()
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, err
-	}
-	return f, nil
+	r.part, r.have = getFrame(int(n)+4), 0
+	r.part.B = r.part.B[:n+4]
+	return nil
 }
 
 // Buffered returns how many bytes have arrived behind the last frame.

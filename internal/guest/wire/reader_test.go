@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -170,5 +171,52 @@ func TestPrintable(t *testing.T) {
 		if got := wire.Printable(in, 20); len(in) <= 20 && got != want || len(in) > 20 && !strings.HasPrefix(got, want[:5]) {
 			t.Errorf("Printable(%q) = %q, want %q", in, got, want)
 		}
+	}
+}
+
+// stutter yields its bytes one at a time, and a deadline before each of them.
+type stutter struct {
+	bytes []byte
+	turn  bool
+}
+
+func (s *stutter) Read(p []byte) (int, error) {
+	if s.turn = !s.turn; s.turn {
+		return 0, os.ErrDeadlineExceeded
+	}
+	if len(s.bytes) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:1], s.bytes)
+	s.bytes = s.bytes[n:]
+	return n, nil
+}
+
+// A deadline interrupts reading and loses nothing.
+func TestReaderGoesOnAfterDeadline(t *testing.T) {
+	payload := bytes.Repeat([]byte("0123456789"), 50)
+	r := wire.NewReader(&stutter{bytes: append(frameBytes(wire.KindData, 7, payload), frameBytes(wire.KindEnd, 8, nil)...)})
+	var got []uint64
+	deadlines := 0
+	for {
+		f, err := r.Next()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			deadlines++
+			continue
+		}
+		if err != nil {
+			if err != io.EOF { //nolint:errorlint // exactly
+				t.Errorf("at the end: %v", err)
+			}
+			break
+		}
+		if f.Kind() == wire.KindData && !bytes.Equal(f.Payload(), payload) {
+			t.Errorf("payload of %d bytes", len(f.Payload()))
+		}
+		got = append(got, f.Stream())
+		f.Release()
+	}
+	if len(got) != 2 || got[0] != 7 || got[1] != 8 || deadlines < len(payload) {
+		t.Errorf("streams %d after %d deadlines", got, deadlines)
 	}
 }
