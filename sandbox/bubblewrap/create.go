@@ -227,7 +227,9 @@ func (g *generation) attempt(ctx context.Context) (err error) {
 		SkipLimit: -1, HandshakeTimeout: handshakeBound, Build: g.b.build, Logger: g.b.log,
 	})
 	if err == nil {
-		return nil
+		if err = rt.adopt(); err == nil {
+			return nil
+		}
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -293,7 +295,7 @@ func (g *generation) record() sandbox.Record {
 		Workspace: spec.Workspace, Workdir: workdirOf(spec.Config, workspacePath(spec.Config)), Mounts: tableOf(g.mounts),
 		Config: spec.Config, ConfigHash: g.resolved.ConfigHash, Created: rec.Info.Created, Runtime: g.facts(),
 	}
-	rec.Runtimes = []sandbox.ProcessRef{g.runtime.ref}
+	rec.Runtimes = g.runtime.refs()
 	rec.InstanceTag = g.tag
 	rec.Scratch = g.scratch
 	if spec.Config.SetupCommand == "" {

@@ -2,12 +2,15 @@ package bubblewrap
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -31,11 +34,16 @@ type process struct {
 	ref    sandbox.ProcessRef
 	group  *cgroup.Group // nil without limits by groups
 	stderr tail
-	done   chan struct{} // closed when it has been waited for
+	info   *os.File      // what bwrap tells of its child, read by adopt
+	done   chan struct{} // closed when it is over, with everything in its namespaces
 
 	// state and waitErr are set before done is closed.
 	state   *os.ProcessState
 	waitErr error
+
+	mu sync.Mutex
+	// first is process 1 of the namespace, zero until it is known.
+	first sandbox.ProcessRef
 }
 
 // launch starts bwrap and returns it with this side of the connection to the
@@ -47,13 +55,19 @@ func launch(bwrap string, c *command, a account, group *cgroup.Group) (*process,
 		return nil, nil, err
 	}
 	defer theirs.Close()
-	rt := &process{group: group, stderr: tail{limit: maxStderr}, done: make(chan struct{})}
-	cmd := exec.Command(bwrap, c.args...)
+	info, infoWriter, err := os.Pipe()
+	if err != nil {
+		return nil, nil, errors.Join(err, ours.Close())
+	}
+	defer infoWriter.Close()
+	rt := &process{group: group, stderr: tail{limit: maxStderr}, info: info, done: make(chan struct{})}
+	args := append([]string{"--info-fd", strconv.Itoa(firstFile + len(c.files))}, c.args...)
+	cmd := exec.Command(bwrap, args...)
 	// Nothing of our environment reaches bwrap or what it starts.
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	cmd.Dir = "/"
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, &rt.stderr
-	cmd.ExtraFiles = c.files
+	cmd.ExtraFiles = append(slices.Clone(c.files), infoWriter)
 	cmd.WaitDelay = time.Second // for a stderr that somebody inside holds
 	// A session of its own: no signal of our terminal reaches it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: a.credential()}
@@ -67,7 +81,7 @@ func launch(bwrap string, c *command, a account, group *cgroup.Group) (*process,
 		}
 	})
 	if err := <-started; err != nil {
-		return nil, nil, errors.Join(err, ours.Close())
+		return nil, nil, errors.Join(err, ours.Close(), info.Close())
 	}
 	return rt, ours, nil
 }
@@ -94,8 +108,44 @@ func (rt *process) start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// wait waits for the end, and for that of everything in the namespaces: bwrap ends
-// after its child, process 1, and the kernel ends that one after all others.
+// adopt learns which process of this machine is process 1 of the namespace. It is
+// called once, when the helper has spoken: then bwrap has told.
+func (rt *process) adopt() error {
+	defer rt.info.Close()
+	var told struct {
+		ChildPid int `json:"child-pid"`
+	}
+	if err := rt.info.SetReadDeadline(time.Now().Add(handshakeBound)); err != nil {
+		return err
+	}
+	if err := json.NewDecoder(io.LimitReader(rt.info, 4096)).Decode(&told); err != nil {
+		return fmt.Errorf("bwrap does not tell which process it has started: %w", err)
+	}
+	first, err := sandbox.RefOf(told.ChildPid)
+	if err != nil {
+		return fmt.Errorf("the sandbox has ended: %w", err)
+	}
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.first = first
+	return nil
+}
+
+// processOne is process 1 of the namespace; zero when it is not known.
+func (rt *process) processOne() sandbox.ProcessRef {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return rt.first
+}
+
+// refs are the processes of this machine that are the sandbox.
+func (rt *process) refs() []sandbox.ProcessRef {
+	return []sandbox.ProcessRef{rt.processOne(), rt.ref}
+}
+
+// wait waits for the end of bwrap and of everything in the namespaces. Process 1
+// dies with bwrap, however that ends, and is over only after all others: the kernel
+// sees to both. A bwrap that was killed itself does not wait for it, so we do.
 func (rt *process) wait(cmd *exec.Cmd) {
 	err := cmd.Wait()
 	var exit *exec.ExitError
@@ -103,10 +153,18 @@ func (rt *process) wait(cmd *exec.Cmd) {
 		rt.waitErr = err
 	}
 	rt.state = cmd.ProcessState
+	if first := rt.processOne(); !first.IsZero() {
+		ctx, cancel := context.WithTimeout(context.Background(), endBound)
+		defer cancel()
+		if err := first.Kill(ctx); err != nil {
+			rt.waitErr = errors.Join(rt.waitErr, err)
+		}
+	}
+	_ = rt.info.Close()
 	close(rt.done)
 }
 
-// Done is closed when bwrap has ended.
+// Done is closed when bwrap and everything in its namespaces have ended.
 func (rt *process) Done() <-chan struct{} { return rt.done }
 
 // Kill ends bwrap and with it everything inside, and returns when that is so.
@@ -115,6 +173,10 @@ func (rt *process) Kill(ctx context.Context) error {
 	case <-rt.done:
 		return nil
 	default:
+	}
+	// Process 1 first: bwrap then waits for it and tells how it ended.
+	if err := rt.processOne().Kill(ctx); err != nil {
+		return err
 	}
 	if err := rt.ref.Kill(ctx); err != nil {
 		return err
