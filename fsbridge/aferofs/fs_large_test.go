@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync/atomic"
 	"testing"
 
 	"github.com/spf13/afero"
@@ -179,10 +180,10 @@ func TestAbandoned(t *testing.T) {
 
 // TestFailedSyncIsRemembered: what could not be written is not forgotten at Close.
 func TestFailedSyncIsRemembered(t *testing.T) {
-	gone := false
+	var gone atomic.Bool
 	mem := afero.NewMemMapFs()
 	b, err := aferofs.NewBridge(mem, aferofs.Options{Private: true, Assert: func() error {
-		if gone {
+		if gone.Load() {
 			return errors.New("the turn is over")
 		}
 		return nil
@@ -195,7 +196,7 @@ func TestFailedSyncIsRemembered(t *testing.T) {
 		_, err := w.Write(block())
 		must(t, err)
 	}
-	gone = true
+	gone.Store(true)
 	for _, op := range []func() error{w.Sync, w.Sync, w.Close} {
 		if err := op(); !errors.Is(err, fsbridge.ErrNotCurrent) {
 			t.Errorf("error %v, want %v", err, fsbridge.ErrNotCurrent)

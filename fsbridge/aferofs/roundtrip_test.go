@@ -24,6 +24,9 @@ func again(t testing.TB, inner fsbridge.Bridge, o bridgetest.Options, m fsbridge
 // TestRoundTripMemory holds a bridge over a file system over a bridge over memory to the suite.
 // FSB-01 FSB-07 FSB-08 FSB-09 FSB-10
 func TestRoundTripMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the round trip over a local bridge covers most of it: left out under -short")
+	}
 	bridgetest.Run(t, bridgetest.Target{
 		Name: "afero-roundtrip-memory", Declared: memDeclared(), MaxFile: 64 << 20, Waive: roundTripWaivers(),
 		New: memory(func(t testing.TB, inner fsbridge.Bridge, o bridgetest.Options) fsbridge.Bridge {

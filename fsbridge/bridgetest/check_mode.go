@@ -10,6 +10,7 @@ import (
 func modeChecks() []check {
 	list := []check{
 		{name: "kept-on-replace", rows: []string{"C033"}, run: modeKept},
+		{name: "owner-kept", rows: []string{"C033"}, run: modeOwner},
 		{name: "asked", rows: []string{"C041"}, needs: caps(fsbridge.CapWriteStream), run: modeAsked},
 		{name: "set-id", rows: []string{"C041"}, needs: caps(fsbridge.CapWriteStream), run: modeSetID},
 		{name: "chmod", rows: []string{"C041"}, needs: caps(fsbridge.CapChmod), run: modeChmod},
@@ -84,6 +85,31 @@ func modeKept(k *kit) {
 			k.ok("write-stream", err)
 			k.wantMode("write-stream", p, m)
 		}
+	}
+}
+
+// modeOwner replaces a file of someone else: it keeps its owner and group, where the bridge's
+// process may set them, which is taken to be so when its own files belong to root. A target whose
+// root has no such right waives this.
+func modeOwner(k *kit) {
+	k.ok("write", k.b.WriteFile(k.ctx, "own", []byte("x")))
+	if n := k.look("own"); n.UID != 0 {
+		k.Skipf("the bridge's process is user %d, who cannot give files away", n.UID)
+	}
+	k.make("f", Node{Type: fsbridge.TypeRegular, Mode: 0o640, UID: 4242, GID: 4243, Data: []byte("old")})
+	if n := k.look("f"); n.UID != 4242 {
+		k.Skip("this environment's files have no owners")
+	}
+	for range 2 {
+		k.ok("write", k.b.WriteFile(k.ctx, "f", []byte("new")))
+		if n := k.look("f"); n.UID != 4242 || n.GID != 4243 || n.Mode != 0o640 {
+			k.Errorf("the file belongs to %d:%d with mode %04o, want 4242:4243 and 0640", n.UID, n.GID, n.Mode)
+		}
+	}
+	i, err := k.b.Stat(k.ctx, "f")
+	k.ok("stat", err)
+	if i.UID != 4242 || i.GID != 4243 {
+		k.Errorf("stat tells owner %d:%d", i.UID, i.GID)
 	}
 }
 

@@ -56,7 +56,8 @@ func NewHostDirs(t testing.TB, o Options) HostDirs {
 	return d
 }
 
-// Mounts is the mount table of a bridge that serves the directories under their host paths.
+// Mounts is the mount table of a bridge that serves the directories under their host paths. Second
+// is not in it: that another file system lies in the workspace is for the bridge to notice.
 func (d HostDirs) Mounts(o Options) fsbridge.MountTable {
 	t := fsbridge.MountTable{{
 		Path: d.Workspace, HostPath: d.Workspace, Kind: fsbridge.MountWorkspace, ReadOnly: o.ReadOnly,

@@ -93,6 +93,15 @@ func (o HostOracle) Make(p string, n Node) error {
 	if err != nil {
 		return err
 	}
+	if n.UID != 0 || n.GID != 0 {
+		err := unix.Lchown(h, int(n.UID), int(n.GID))
+		if errors.Is(err, unix.EPERM) {
+			return fmt.Errorf("give a file away: %w (%w)", err, errors.ErrUnsupported)
+		}
+		if err != nil {
+			return &os.PathError{Op: "chown", Path: h, Err: err}
+		}
+	}
 	if err := unix.Chmod(h, uint32(mode)); err != nil {
 		return &os.PathError{Op: "chmod", Path: h, Err: err}
 	}
@@ -170,7 +179,7 @@ func (o HostOracle) Look(p string) (Node, error) {
 	}
 	n := Node{
 		Mode: fsbridge.Mode(st.Mode) & fsbridge.ModeAll, Size: st.Size, ModTime: i.ModTime(),
-		Inode: uint64(st.Ino), Nlink: uint64(st.Nlink),
+		UID: st.Uid, GID: st.Gid, Inode: uint64(st.Ino), Nlink: uint64(st.Nlink),
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:

@@ -63,6 +63,7 @@ func mutants() []mutant {
 		plain("writes-out", func(b base) fsbridge.Bridge { return escapes{b} }, "attack/links-out", "attack/dots-out"),
 		plain("private-files", func(b base) fsbridge.Bridge { return private{b} }, "mode/umask-022", "mode/kept-on-replace"),
 		plain("forgets-modes", func(b base) fsbridge.Bridge { return forgets{b} }, "mode/kept-on-replace", "mode/umask-077"),
+		plain("takes-ownership", func(b base) fsbridge.Bridge { return seizes{b} }, "mode/owner-kept"),
 		plain("decimal-modes", func(b base) fsbridge.Bridge { return decimal{b} }, "mode/chmod"),
 		plain("leaves-temporaries", func(b base) fsbridge.Bridge { return litters{b} }, "stream/write-reader-fails", "stream/write-size"),
 		plain("keeps-half", func(b base) fsbridge.Bridge { return keeps{b} }, "stream/write-reader-fails"),

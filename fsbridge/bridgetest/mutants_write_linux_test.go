@@ -83,6 +83,17 @@ func (b forgets) WriteFile(ctx context.Context, p string, data []byte) error {
 	return err
 }
 
+// seizes makes every file it replaces its own.
+type seizes struct{ base }
+
+func (b seizes) WriteFile(ctx context.Context, p string, data []byte) error {
+	err := b.Bridge.WriteFile(ctx, p, data)
+	if err == nil {
+		_ = os.Chown(b.host(p), os.Getuid(), os.Getgid())
+	}
+	return err
+}
+
 // decimal takes the digits of a mode for a decimal number.
 type decimal struct{ base }
 

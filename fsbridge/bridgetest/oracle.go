@@ -53,6 +53,8 @@ type Node struct {
 	HardLink string
 	// ModTime is the time of modification as found. Make sets it when it is not zero.
 	ModTime time.Time
+	// UID and GID are the owner as found. Make sets them when one of them is not zero.
+	UID, GID uint32
 	// Inode and Nlink are as found; zero where the oracle cannot tell.
 	Inode, Nlink uint64
 }
