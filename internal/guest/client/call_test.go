@@ -187,7 +187,7 @@ func TestCancelledCalls(t *testing.T) {
 		took   time.Duration
 		check  func(err error) bool
 	}{
-		"read": {wire.OpStat, nil, 0, func(err error) bool { return err == context.Canceled }}, //nolint:errorlint // as it is
+		"read": {wire.OpStat, nil, 0, func(err error) bool { return err == context.Canceled }},
 		"change without an answer": {wire.OpRemove, nil, wait, func(err error) bool {
 			var lost *client.LostError
 			return errors.As(err, &lost) && lost.Sent && errors.Is(err, context.Canceled)

@@ -61,7 +61,7 @@ func TestFlowControl(t *testing.T) {
 		for {
 			n, err := r.Read(buf)
 			got = append(got, buf[:n]...)
-			if err == io.EOF { //nolint:errorlint // exactly
+			if err == io.EOF {
 				break
 			}
 			if err != nil {
@@ -100,7 +100,7 @@ func TestInflowRefusals(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	for range 2 { // the end stays
-		if _, err := in.Next(t.Context()); err != io.EOF { //nolint:errorlint // exactly
+		if _, err := in.Next(t.Context()); err != io.EOF {
 			t.Errorf("after the end: %v", err)
 		}
 	}

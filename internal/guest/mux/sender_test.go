@@ -116,7 +116,7 @@ func TestSenderAgainstDeafPeer(t *testing.T) {
 	if !errors.Is(err, wire.ErrProtocol) || posted < 8<<20 || posted > 32<<20 {
 		t.Errorf("%d bytes were posted, then %v", posted, err)
 	}
-	if got := guesttest.Within(t, "failed", failed); got != err { //nolint:errorlint // the same
+	if got := guesttest.Within(t, "failed", failed); got != err {
 		t.Errorf("failed with %v", got)
 	}
 	_ = a.Close()
@@ -135,7 +135,7 @@ func TestSenderTellsFailure(t *testing.T) {
 			t.Errorf("%s: the first send knows already: %v", name, err)
 		}
 		err := guesttest.Within(t, "failed", failed)
-		if got := s.Send(t.Context(), data(1, 1)); got != err { //nolint:errorlint // the same
+		if got := s.Send(t.Context(), data(1, 1)); got != err {
 			t.Errorf("%s: %v, want %v", name, got, err)
 		}
 		guesttest.Within(t, "the sender ends", s.Done())

@@ -36,7 +36,7 @@ func listen(t *testing.T, opts rendezvous.Options) *rendezvous.Listener {
 // shortDir is a directory whose name fits into a socket address.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "rv") //nolint:usetesting // t.TempDir holds the test's name, which is long
+	dir, err := os.MkdirTemp("", "rv")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,10 +21,10 @@ func FuzzDecodeFrame(f *testing.F) {
 		for {
 			fr, err := r.Next()
 			if err != nil {
-				if err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, wire.ErrProtocol) { //nolint:errorlint // exactly
+				if err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, wire.ErrProtocol) {
 					t.Fatalf("error %v", err)
 				}
-				if err == io.EOF && !bytes.Equal(in, out) { //nolint:errorlint // exactly
+				if err == io.EOF && !bytes.Equal(in, out) {
 					t.Fatalf("%d bytes were read as %d", len(in), len(out))
 				}
 				break

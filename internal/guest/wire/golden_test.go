@@ -88,6 +88,7 @@ func record(t *testing.T, s scenario) string {
 	if _, err := conn.Echo(t.Context(), []byte("the end")); err != nil {
 		t.Error(err)
 	}
+	heard.await(t, func(b []byte) bool { return answers(b) == questions(said.bytes()) })
 	_ = conn.Close()
 	if err := guesttest.Within(t, "Serve returns", served); err != nil {
 		t.Errorf("Serve: %v", err)
@@ -101,18 +102,62 @@ func record(t *testing.T, s scenario) string {
 		render(t, magic, s.name == "hello")
 }
 
+// answers counts the calls that are over, questions those that were begun.
+func answers(said []byte) int {
+	return count(bytes.TrimPrefix(said, []byte(wire.Magic)), wire.KindDone, wire.KindFail)
+}
+
+func questions(said []byte) int { return count(said, wire.KindOpen) }
+
+func count(said []byte, kinds ...wire.Kind) int {
+	n := 0
+	for r := wire.NewReader(bytes.NewReader(said)); ; {
+		f, err := r.Next()
+		if err != nil {
+			return n
+		}
+		if slices.Contains(kinds, f.Kind()) {
+			n++
+		}
+		f.Release()
+	}
+}
+
 // tap remembers what is written.
 type tap struct {
 	io.ReadWriteCloser
 	mu      sync.Mutex
 	written []byte
+	more    chan struct{} // closed at the next write
 }
 
 func (t *tap) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	t.written = append(t.written, p...)
+	if t.more != nil {
+		close(t.more)
+		t.more = nil
+	}
 	t.mu.Unlock()
 	return t.ReadWriteCloser.Write(p)
+}
+
+// await waits until what was written is as it should be.
+func (t *tap) await(tb testing.TB, enough func(written []byte) bool) {
+	tb.Helper()
+	for {
+		t.mu.Lock()
+		if enough(t.written) {
+			t.mu.Unlock()
+			return
+		}
+		if t.more == nil {
+			t.more = make(chan struct{})
+		}
+		more := t.more
+		t.mu.Unlock()
+		guesttest.Within(tb, "the conversation goes on", more)
+	}
 }
 
 func (t *tap) bytes() []byte {
@@ -134,7 +179,7 @@ func render(t *testing.T, said []byte, greetings bool) string {
 	r := wire.NewReader(bytes.NewReader(said))
 	for {
 		f, err := r.Next()
-		if err == io.EOF { //nolint:errorlint // exactly
+		if err == io.EOF {
 			break
 		}
 		if err != nil {

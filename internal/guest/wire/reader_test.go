@@ -59,7 +59,7 @@ func TestFramesRoundTrip(t *testing.T) {
 			}
 			f.Release()
 		}
-		if _, err := r.Next(); err != io.EOF { //nolint:errorlint // exactly
+		if _, err := r.Next(); err != io.EOF {
 			t.Fatalf("after the last frame: %v", err)
 		}
 	})
@@ -74,7 +74,7 @@ func TestCutFrames(t *testing.T) {
 		if n == 0 {
 			want = io.EOF
 		}
-		if err != want { //nolint:errorlint // exactly
+		if err != want {
 			t.Errorf("%d of %d bytes: %v, want %v", n, len(whole), err, want)
 		}
 	}
@@ -205,7 +205,7 @@ func TestReaderGoesOnAfterDeadline(t *testing.T) {
 			continue
 		}
 		if err != nil {
-			if err != io.EOF { //nolint:errorlint // exactly
+			if err != io.EOF {
 				t.Errorf("at the end: %v", err)
 			}
 			break
