@@ -44,6 +44,35 @@ func BenchmarkBridge(b *testing.B) {
 	}
 }
 
+// BenchmarkWire measures bulk transfers of a bridge that costs nothing: what the
+// protocol itself takes.
+func BenchmarkWire(b *testing.B) {
+	conn, err := client.New(b.Context(), startServer(b, "null", ""), client.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close()
+	br := guestfs.New(conn, guestfs.Options{Assert: func() error { return nil }})
+	b.Run("read", func(b *testing.B) {
+		b.SetBytes(nullSize)
+		for b.Loop() {
+			r, _, err := br.OpenReader(b.Context(), "big")
+			must(b, err)
+			_, err = io.Copy(io.Discard, r)
+			must(b, err)
+			must(b, r.Close())
+		}
+	})
+	b.Run("write", func(b *testing.B) {
+		block := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
+		b.SetBytes(nullSize)
+		for b.Loop() {
+			_, err := br.WriteStream(b.Context(), "f", io.LimitReader(&pattern{block: block}, nullSize), fsbridge.WriteOptions{})
+			must(b, err)
+		}
+	})
+}
+
 func must(b *testing.B, err error) {
 	b.Helper()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/workberth/workberth/internal/guest/wire"
 )
 
-// Bounds of what waits to be written, in bytes.
+// Bounds of what waits to be written, in bytes of buffers.
 const (
 	// softQueue is where Send begins to wait.
 	softQueue = 1 << 20
@@ -35,7 +35,7 @@ type Sender struct {
 	busy   bool          // someone writes
 	queue  []*wire.Frame // what waits
 	skip   int           // bytes of queue[0] already written
-	queued int           // bytes in queue
+	queued int           // size of the buffers in queue
 	room   chan struct{} // closed when the queue shrinks; nil when nobody waits
 	err    error         // why nothing can be sent any more
 	gone   chan struct{} // closed with err
@@ -120,7 +120,7 @@ func (s *Sender) put(f *wire.Frame, b []byte) error {
 	}
 	if s.busy || len(s.queue) > 0 || s.direct == nil {
 		s.queue = append(s.queue, f)
-		s.queued += len(b)
+		s.queued += cap(f.B)
 		wake := !s.busy
 		s.mu.Unlock()
 		if wake {
@@ -137,7 +137,7 @@ func (s *Sender) put(f *wire.Frame, b []byte) error {
 		// The rest goes first; nothing overtook it, as busy was set.
 		s.queue = append([]*wire.Frame{f}, s.queue...)
 		s.skip = n
-		s.queued += len(b) - n
+		s.queued += cap(f.B)
 		f = nil
 	}
 	wake := len(s.queue) > 0
