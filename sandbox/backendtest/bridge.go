@@ -2,20 +2,12 @@ package backendtest
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/workberth/workberth/fsbridge"
 	"github.com/workberth/workberth/fsbridge/bridgetest"
 	"github.com/workberth/workberth/sandbox"
 )
@@ -87,7 +79,10 @@ func newBridgeEnvironment(t testing.TB, target *Target, prog string, o bridgetes
 		Bridge: b, Oracle: &splitOracle{host: host, inside: insider},
 		Workspace: x.root, Out: out, Bind: bind,
 		Revoke: func() { x.Revoke("bridge check") },
-		Sever:  func() { _ = k.backend.Stop(context.WithoutCancel(k.ctx), x.id) },
+		Sever: func() {
+			insider.freeze(out) // what lies inside goes with the sandbox
+			_ = k.backend.Stop(context.WithoutCancel(k.ctx), x.id)
+		},
 		Attack: x.attack,
 	}
 	if bind != "" {
@@ -151,136 +146,3 @@ func (s *splitOracle) Rename(oldPath, newPath string) error {
 	return s.oracle(oldPath).Rename(oldPath, newPath)
 }
 func (s *splitOracle) Remove(p string) error { return s.oracle(p).Remove(p) }
-
-// insider is an oracle that works through a process inside, not through the bridge.
-type insider struct {
-	mu  sync.Mutex
-	in  *json.Encoder
-	out *json.Decoder
-}
-
-// order and answer are what the role "oracle" speaks.
-type order struct {
-	Op   string
-	Path []byte
-	To   []byte
-	Type string
-	Mode uint32
-	Data []byte
-	Size int64
-}
-
-type answer struct {
-	Err   string
-	Type  string
-	Mode  uint32
-	Size  int64
-	To    []byte
-	Inode uint64
-	Nlink uint64
-	Names [][]byte
-	Data  []byte
-}
-
-// insider starts the process. It lives as long as the check.
-func (x *box) insider() *insider {
-	x.k.Helper()
-	r, w := io.Pipe()
-	inR, inW := io.Pipe()
-	ctx, cancel := context.WithCancel(x.k.ctx)
-	// A handle of its own: the check may revoke the other one.
-	sb, err := x.k.tryEnsure(x.k.backend, x.spec)
-	x.k.must(err)
-	running, err := sandbox.Start(ctx, sb.Sandbox, sb.role("oracle"), nil, sandbox.IO{Stdin: inR, Stdout: w}, sandbox.StartOptions{})
-	x.k.must(err)
-	go func() {
-		<-running.Done()
-		_ = w.Close()
-		_ = inR.Close() // who asks now must not wait for a reader
-	}()
-	x.k.Cleanup(func() {
-		_ = inW.Close()
-		_ = r.Close()
-		cancel()
-		<-running.Done()
-	})
-	return &insider{in: json.NewEncoder(inW), out: json.NewDecoder(r)}
-}
-
-func (i *insider) ask(o order) (answer, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	var a answer
-	if err := i.in.Encode(o); err != nil {
-		return a, err
-	}
-	if err := i.out.Decode(&a); err != nil {
-		return a, err
-	}
-	if a.Err == "" {
-		return a, nil
-	}
-	return a, &os.PathError{Op: o.Op, Path: string(o.Path), Err: errnoNamed(a.Err)}
-}
-
-// errnoNamed is the errno of a name; what an unprivileged process cannot do is unsupported.
-func errnoNamed(name string) error {
-	for e := syscall.Errno(1); e < 200; e++ {
-		if unix.ErrnoName(e) == name {
-			if e == syscall.EPERM || e == syscall.ENOTSUP || e == syscall.EROFS {
-				return fmt.Errorf("%w (%w)", errors.ErrUnsupported, e)
-			}
-			return e
-		}
-	}
-	return errors.New(name)
-}
-
-func (i *insider) Make(p string, n bridgetest.Node) error {
-	o := order{Op: "make", Path: []byte(p), Type: string(n.Type), Mode: uint32(n.Mode), Data: n.Data, Size: n.Size, To: []byte(n.Target)}
-	if o.Mode == 0 {
-		o.Mode = 0o644
-		if n.Type == fsbridge.TypeDir {
-			o.Mode = 0o755
-		}
-	}
-	if n.HardLink != "" {
-		o.Type, o.To = "hardlink", []byte(n.HardLink)
-	}
-	_, err := i.ask(o)
-	return err
-}
-
-func (i *insider) Look(p string) (bridgetest.Node, error) {
-	a, err := i.ask(order{Op: "look", Path: []byte(p)})
-	return bridgetest.Node{
-		Type: fsbridge.FileType(a.Type), Mode: fsbridge.Mode(a.Mode), Size: a.Size, Target: string(a.To), Inode: a.Inode, Nlink: a.Nlink,
-	}, err
-}
-
-func (i *insider) Names(p string) ([]string, error) {
-	a, err := i.ask(order{Op: "names", Path: []byte(p)})
-	var names []string
-	for _, n := range a.Names {
-		names = append(names, string(n))
-	}
-	return names, err
-}
-
-func (i *insider) Open(p string) (io.ReadCloser, error) {
-	a, err := i.ask(order{Op: "read", Path: []byte(p)})
-	if err != nil {
-		return nil, err
-	}
-	return io.NopCloser(strings.NewReader(string(a.Data))), nil
-}
-
-func (i *insider) Rename(oldPath, newPath string) error {
-	_, err := i.ask(order{Op: "rename", Path: []byte(oldPath), To: []byte(newPath)})
-	return err
-}
-
-func (i *insider) Remove(p string) error {
-	_, err := i.ask(order{Op: "remove", Path: []byte(p)})
-	return err
-}

@@ -54,6 +54,7 @@ func (k *kit) startChild(role, ws string) *child {
 	}
 	cmd := exec.Command(os.Args[0], "-test.run="+strings.Join(pattern, "/"), "-test.timeout=10m")
 	cmd.Env = append(os.Environ(), childVar+"="+string(data))
+	cmd.WaitDelay = time.Second // what it leaves behind may hold its standard error
 	c := &child{cmd: cmd, log: &bytes.Buffer{}}
 	cmd.Stderr = c.log
 	out, err := cmd.StdoutPipe()
