@@ -18,12 +18,11 @@ jq                                   jq
 ps                                   procps
 setsid                               util-linux
 /etc/ssl/certs/ca-certificates.crt   ca-certificates
-'
-test_needs=$demo_needs'
 gcc                                  gcc
 /usr/include/stdlib.h                libc6-dev
 make                                 make
 '
+test_needs=$demo_needs
 bench_needs=$demo_needs'
 dockerd                              docker.io
 /bin/busybox                         busybox-static
