@@ -116,7 +116,7 @@ func dial(ctx context.Context, id sandbox.ID, opts Options) (*Handle, error) {
 		c.Close()
 		return nil, err
 	}
-	conn, err := client.New(ctx, c, client.Options{Build: version.Version(), Logger: opts.Logger})
+	conn, err := client.New(ctx, c, client.Options{Build: version.Version()})
 	if err != nil {
 		c.Close()
 		var v *client.VersionError
