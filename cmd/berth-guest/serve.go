@@ -11,10 +11,8 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/workberth/workberth/fsbridge/local"
@@ -37,8 +35,7 @@ type connector func(ctx context.Context) (io.ReadWriteCloser, error)
 // serve serves until the connection ends, then ends every command.
 func serve(o options, connect connector) error {
 	debug.SetMemoryLimit(memoryLimit)
-	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE, syscall.SIGQUIT)
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	ctx, stop := untilAsked()
 	defer stop()
 	if err := reaper.Harden("berth-guest"); err != nil {
 		return err
