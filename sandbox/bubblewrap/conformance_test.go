@@ -2,6 +2,8 @@ package bubblewrap
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/workberth/workberth/sandbox"
@@ -10,7 +12,7 @@ import (
 
 // conformance plugs the backend into the suite.
 func conformance() backendtest.Target {
-	return backendtest.Target{
+	target := backendtest.Target{
 		Name: Name,
 		New: func(t testing.TB, o backendtest.Options) sandbox.Backend {
 			needBwrap(t)
@@ -21,6 +23,13 @@ func conformance() backendtest.Target {
 			return b
 		},
 	}
+	if os.Geteuid() == 0 {
+		target.Waive = map[string]string{
+			"bridge/mode/owner-kept": "the helper runs without capabilities, also as root, so it cannot give a file to another user",
+			"walls/helper":           "root's number is enough to list the names in /proc/1/fd; they cannot be followed. Run for a workspace of an ordinary user this passes",
+		}
+	}
+	return target
 }
 
 // The suite, as the user that runs the tests and as an ordinary one.
@@ -28,7 +37,13 @@ func TestConformance(t *testing.T) { backendtest.Run(t, conformance()) }
 
 func TestConformanceOrdinaryUser(t *testing.T) {
 	if os.Geteuid() == 0 {
-		asOrdinaryUser(t)
+		program := filepath.Join(openTempDir(t), "testprog")
+		build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "github.com/workberth/workberth/sandbox/backendtest/testprog")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		asOrdinaryUser(t, "BERTH_TESTPROG="+program)
 		return
 	}
 	backendtest.Run(t, conformance())

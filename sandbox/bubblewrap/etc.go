@@ -85,7 +85,7 @@ func etc(root string, f etcFacts) []entry {
 }
 
 // etcFile decides how a file of /etc appears: a link into /usr as a link, the rest
-// as a copy.
+// as a copy, if everybody on this machine may read it.
 func etcFile(root, name string) (entry, bool) {
 	path := filepath.Join(root, "etc", name)
 	info, err := os.Lstat(path)
@@ -108,7 +108,7 @@ func etcFile(root, name string) (entry, bool) {
 			return entry{}, false
 		}
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxEtcFile {
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o004 == 0 || info.Size() > maxEtcFile {
 		return entry{}, false
 	}
 	return entry{path: "/etc/" + name, copy: path}, true

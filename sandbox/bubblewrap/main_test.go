@@ -267,7 +267,7 @@ const unprivileged = 54321
 
 // asOrdinaryUser runs the calling test again in a process of an ordinary user, when
 // this one is root's, and reports whether it did: then the test returns.
-func asOrdinaryUser(t *testing.T) bool {
+func asOrdinaryUser(t *testing.T, env ...string) bool {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		return false
@@ -285,6 +285,7 @@ func asOrdinaryUser(t *testing.T) bool {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "BUBBLEWRAP_TEST_HELPER=" + helper(t),
 		"BERTH_REQUIRE_ENGINES=" + os.Getenv("BERTH_REQUIRE_ENGINES"),
 	}
+	cmd.Env = append(cmd.Env, env...)
 	cmd.Dir = dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivileged, Gid: unprivileged}}
 	out, err := cmd.CombinedOutput()
