@@ -43,7 +43,11 @@ func TestMain(m *testing.M) {
 func play(role string) error {
 	var conn io.ReadWriteCloser
 	if role == "pipes" {
-		conn = mux.Join(os.Stdin, os.Stdout)
+		c, err := mux.Stdio()
+		if err != nil {
+			return err
+		}
+		conn = c
 	} else {
 		f := os.NewFile(3, "socket")
 		c, err := net.FileConn(f)
