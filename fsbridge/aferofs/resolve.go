@@ -32,9 +32,6 @@ type place struct {
 // isLink tells whether the place is a symbolic link itself.
 func (p place) isLink() bool { return p.info != nil && p.info.Mode()&fs.ModeSymlink != 0 }
 
-// isRoot tells whether the place is a mount point.
-func (p place) isRoot() bool { return p.abs == p.mount.Path }
-
 // changeable refuses changes in read-only mounts.
 func (p place) changeable() error {
 	if p.mount.ReadOnly {
