@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/workberth/workberth/fsbridge/local"
+	"github.com/workberth/workberth/internal/guest/mux"
 	"github.com/workberth/workberth/internal/guest/reaper"
 	"github.com/workberth/workberth/internal/guest/rendezvous"
 	"github.com/workberth/workberth/internal/guest/server"
@@ -89,29 +89,9 @@ func sweep(ctx context.Context, files *local.Bridge, runner *reaper.Runner, tag 
 	return ended + removed, errors.Join(err, ferr)
 }
 
-// standardStreams serves on standard input and output, or on the socket that
-// standard input is. Commands do not inherit either.
-func standardStreams(context.Context) (io.ReadWriteCloser, error) {
-	if c, err := net.FileConn(os.Stdin); err == nil {
-		return c, nil
-	}
-	return pipes{os.Stdin, os.Stdout}, nil
-}
-
-// pipes is a connection of two streams.
-type pipes struct {
-	io.Reader
-	io.WriteCloser
-}
-
-// Close closes both.
-func (p pipes) Close() error {
-	err := p.WriteCloser.Close()
-	if c, ok := p.Reader.(io.Closer); ok {
-		err = errors.Join(err, c.Close())
-	}
-	return err
-}
+// standardStreams serves on standard input and output. Commands do not inherit
+// either.
+func standardStreams(context.Context) (io.ReadWriteCloser, error) { return mux.Stdio() }
 
 // callBack connects to a socket with the token that is the first line of standard
 // input. When standard input ends the connection is closed: the channel that
