@@ -2,8 +2,10 @@ package backendtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"strings"
 	"testing"
@@ -118,7 +120,9 @@ func (x *box) attack(ctx context.Context, swaps []bridgetest.Swap) (int64, error
 	return n, nil
 }
 
-// splitOracle asks this machine about its directories and a process inside about the rest.
+// splitOracle asks this machine about its directories and a process inside about the rest. A
+// link by an absolute path leads somewhere inside only, so the process is also asked where this
+// machine finds nothing.
 type splitOracle struct {
 	host   bridgetest.HostOracle
 	inside *insider
@@ -139,9 +143,24 @@ func (s *splitOracle) oracle(p string) bridgetest.Oracle {
 }
 
 func (s *splitOracle) Make(p string, n bridgetest.Node) error { return s.oracle(p).Make(p, n) }
-func (s *splitOracle) Look(p string) (bridgetest.Node, error) { return s.oracle(p).Look(p) }
-func (s *splitOracle) Names(p string) ([]string, error)       { return s.oracle(p).Names(p) }
-func (s *splitOracle) Open(p string) (io.ReadCloser, error)   { return s.oracle(p).Open(p) }
+func (s *splitOracle) Look(p string) (bridgetest.Node, error) {
+	return ask(s, p, bridgetest.Oracle.Look)
+}
+func (s *splitOracle) Names(p string) ([]string, error) { return ask(s, p, bridgetest.Oracle.Names) }
+func (s *splitOracle) Open(p string) (io.ReadCloser, error) {
+	return ask(s, p, bridgetest.Oracle.Open)
+}
+
+// ask asks who knows about p.
+func ask[V any](s *splitOracle, p string, question func(bridgetest.Oracle, string) (V, error)) (V, error) {
+	v, err := question(s.oracle(p), p)
+	if _, local := s.host.HostPath(p); local && errors.Is(err, fs.ErrNotExist) {
+		if w, e := question(s.inside, p); e == nil {
+			return w, nil
+		}
+	}
+	return v, err
+}
 func (s *splitOracle) Rename(oldPath, newPath string) error {
 	return s.oracle(oldPath).Rename(oldPath, newPath)
 }
