@@ -37,5 +37,8 @@
 // Nothing is skipped silently: [Report] lists all three, and is written as JSON when the
 // environment variable BERTH_CAPABILITY_REPORT names a directory.
 //
+// The suite runs on Unix; attackers, full disks and second file systems need Linux, and the last two
+// the right to mount. Where BERTH_REQUIRE_ENGINES=1 is set, lacking that right is a failure.
+//
 // The package must not know any implementation; it imports the vocabulary only.
 package bridgetest
