@@ -1,0 +1,79 @@
+//go:build linux
+
+package reaper
+
+import (
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// reapers is the table of this process's children that are reapers. A child that
+// is not in it is an orphan, or somebody else's.
+type reapers struct {
+	mu   sync.Mutex
+	pids map[int]bool // forked and not yet waited for
+}
+
+func newReapers() *reapers { return &reapers{pids: make(map[int]bool)} }
+
+// fork starts a reaper. It is in the table before anybody can ask.
+func (r *reapers) fork(exe string, argv []string, attr *syscall.ProcAttr) (pid int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	pid, err = syscall.ForkExec(exe, argv, attr)
+	if err == nil {
+		r.pids[pid] = true
+		dbgLog(pid, "forked")
+	}
+	return pid, err
+}
+
+// has reports whether pid is a reaper.
+func (r *reapers) has(pid int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pids[pid]
+}
+
+// signal sends a signal to a reaper that has not been waited for, so that its
+// number is still its own.
+func (r *reapers) signal(pid int, sig unix.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pids[pid] {
+		_ = unix.Kill(pid, sig) // a zombie needs none
+	}
+}
+
+// bury waits for a reaper to end and says how it did.
+func (r *reapers) bury(pid int) unix.WaitStatus {
+	dbgLog(pid, "bury")
+	for {
+		// Without the lock until it has ended, and without taking its number away.
+		var info unix.Siginfo
+		if err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != unix.EINTR {
+			break
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.pids, pid)
+	var status unix.WaitStatus
+	for {
+		if _, err := unix.Wait4(pid, &status, 0, nil); err != unix.EINTR {
+			return status
+		}
+	}
+}
+
+var dbgMu sync.Mutex
+var dbgM = map[int][]string{}
+
+func dbgLog(pid int, what string) {
+	dbgMu.Lock()
+	defer dbgMu.Unlock()
+	if what == "forked" { dbgM[pid] = nil }
+	dbgM[pid] = append(dbgM[pid], what)
+}

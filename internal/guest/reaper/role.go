@@ -1,0 +1,36 @@
+//go:build linux
+
+package reaper
+
+// The private roles of the helper's program, as its first argument.
+const (
+	roleReap  = "reap"  // the reaper of one command; reap [marker]
+	roleLimit = "limit" // sets limits and becomes the command
+)
+
+// programName is what the roles are called in a process list.
+const programName = "berth-guest"
+
+// selfExe is the running program, whatever has become of its file.
+const selfExe = "/proc/self/exe"
+
+// roleEnv is the environment of the private roles. What they need to know travels
+// otherwise; one thread running Go code at a time is enough for them.
+func roleEnv() []string { return []string{"GOMAXPROCS=1"} }
+
+// Main plays one of the package's private roles if args, the program's arguments
+// without its name, ask for it. Every program that has a [Runner] calls it first
+// thing and, if played is true, exits with code. The roles are of no use to anyone
+// else: they expect descriptors that only a Runner passes.
+func Main(args []string) (code int, played bool) {
+	if len(args) == 0 {
+		return 0, false
+	}
+	switch args[0] {
+	case roleReap:
+		return reapMain(), true
+	case roleLimit:
+		return limitMain(), true
+	}
+	return 0, false
+}

@@ -1,0 +1,222 @@
+//go:build linux
+
+package reaper
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/workberth/workberth/internal/guest/proc"
+)
+
+// TagVar is the environment variable that carries the session tag of the helper a
+// command was started by. Sweep finds by it what the session left running.
+const TagVar = "BERTH_TAG"
+
+// HelperName is the name a helper gives itself with [Harden]; a search knows a live
+// helper by it.
+const HelperName = "berth-guest"
+
+// search looks in the process table for trees that no reaper of this process
+// answers for. It is the second net: it sees only processes that still carry a
+// variable, and what descends from them at this moment. A process that has dropped
+// the variable and whose parents are gone (env -i, double fork) is not found,
+// unless a kept tree's reaper still stands above it. So that nothing was found
+// proves less than ECHILD does.
+type search struct {
+	// carried are the variables, "KEY=value", any of which makes a process a match.
+	carried []string
+	// reaping are arguments of a reaper any of which makes its descendants matches.
+	reaping []string
+	// spareLive leaves alone what stands below a reaper whose helper lives.
+	spareLive bool
+	// own are the reapers of this process: their trees are not searched for, since
+	// they are ended by those reapers.
+	own *reapers
+}
+
+// quarry is a set of processes: parents by process id.
+type quarry map[int]int
+
+// process is what a search knows of a process.
+type process struct {
+	ppid int
+	dead bool
+}
+
+// find returns the matches that are alive and their descendants, never this
+// process, one of those it descends from, or a reaper.
+func (s search) find() (quarry, error) {
+	all, err := pids()
+	if err != nil {
+		return nil, err
+	}
+	table := make(map[int]process, len(all))
+	children := make(map[int][]int)
+	for _, pid := range all {
+		if st, err := readStat(pid); err == nil {
+			table[pid] = process{st.ppid, st.dead()}
+			children[st.ppid] = append(children[st.ppid], pid)
+		}
+	}
+
+	spared := make(map[int]bool) // not to be touched themselves
+	for pid := os.Getpid(); pid > 0 && !spared[pid]; pid = table[pid].ppid {
+		spared[pid] = true
+	}
+	walled := make(map[int]bool) // not to be entered either
+	found := make(quarry)
+	var todo []int
+	for pid := range table {
+		switch args := reaperArgs(pid); {
+		case s.own.has(pid):
+			walled[pid] = true
+		case args != nil && s.spareLive && isHelper(table[pid].ppid):
+			walled[pid] = true
+		case args != nil:
+			spared[pid] = true // it ends when its tree has
+			if matchesAny(args, s.reaping) {
+				todo = append(todo, pid)
+			}
+		case !spared[pid] && s.carries(pid):
+			todo = append(todo, pid)
+		}
+	}
+	if s.spareLive {
+		todo = outside(todo, walled, table)
+	}
+	entered := make(map[int]bool)
+	for len(todo) > 0 {
+		pid := todo[0]
+		todo = todo[1:]
+		if entered[pid] || walled[pid] {
+			continue
+		}
+		entered[pid] = true
+		if !spared[pid] && !table[pid].dead {
+			found[pid] = table[pid].ppid
+		}
+		todo = append(todo, children[pid]...)
+	}
+	return found, nil
+}
+
+// outside keeps those that do not stand below a walled process.
+func outside(list []int, walled map[int]bool, table map[int]process) []int {
+	kept := list[:0]
+	for _, pid := range list {
+		below := false
+		for p, steps := pid, 0; p > 0 && steps < len(table) && !below; p, steps = table[p].ppid, steps+1 {
+			below = walled[p]
+		}
+		if !below {
+			kept = append(kept, pid)
+		}
+	}
+	return kept
+}
+
+// carries reports whether a process of this user has one of the variables.
+func (s search) carries(pid int) bool {
+	uid, err := readUID(pid)
+	if err != nil || uid != os.Getuid() {
+		return false
+	}
+	env, err := readAll("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return false
+	}
+	for len(env) > 0 {
+		var v []byte
+		v, env, _ = bytes.Cut(env, []byte{0})
+		for _, want := range s.carried {
+			if string(v) == want {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// reaperArgs returns the arguments of a process in the role of a reaper, or nil.
+// Any process can pretend to be one; it gains that it is passed over where only
+// its ancestry makes it a match.
+func reaperArgs(pid int) []string {
+	b, err := readSmall("/proc/"+strconv.Itoa(pid)+"/cmdline", 1024)
+	if err != nil {
+		return nil
+	}
+	f := bytes.Split(bytes.TrimSuffix(b, []byte{0}), []byte{0})
+	if len(f) < 2 || string(f[0]) != programName || string(f[1]) != roleReap {
+		return nil
+	}
+	args := make([]string, 0, len(f)-2)
+	for _, a := range f[2:] {
+		args = append(args, string(a))
+	}
+	return args
+}
+
+// isHelper reports whether a process calls itself a helper.
+func isHelper(pid int) bool {
+	b, err := readSmall("/proc/"+strconv.Itoa(pid)+"/comm", 64)
+	return err == nil && string(bytes.TrimSuffix(b, []byte{'\n'})) == HelperName
+}
+
+func matchesAny(args, wanted []string) bool {
+	for _, a := range args {
+		for _, w := range wanted {
+			if a == w {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// end ends what it finds: SIGTERM, grace (none if negative), then SIGKILL, until a
+// search finds nothing.
+func (s search) end(ctx context.Context, grace time.Duration) (proc.TerminateResult, error) {
+	result := proc.TerminateResult{Outcome: proc.Unknown}
+	if grace >= 0 {
+		q, err := s.find()
+		if err != nil {
+			return result, err
+		}
+		pins := q.pin()
+		pins.signal(unix.SIGTERM, unix.SIGCONT)
+		pins.await(ctx, time.Now().Add(grace))
+		result.Killed += pins.close()
+	}
+	for deadline := time.Now().Add(killBound); ; {
+		q, err := s.find()
+		if err != nil {
+			return result, err
+		}
+		switch {
+		case len(q) == 0:
+			result.Outcome = proc.Gone
+			return result, nil
+		case ctx.Err() != nil:
+			return result, ctx.Err()
+		case time.Now().After(deadline):
+			result.Outcome = proc.Survivors
+			for pid := range q {
+				if len(result.Pids) < maxPids {
+					result.Pids = append(result.Pids, pid)
+				}
+			}
+			return result, nil
+		}
+		pins := q.pin()
+		pins.signal(unix.SIGSTOP)
+		pins.signal(unix.SIGKILL)
+		pins.await(ctx, time.Now().Add(maxPassInterval))
+		result.Killed += pins.close()
+	}
+}

@@ -1,0 +1,84 @@
+//go:build linux
+
+package reaper
+
+import (
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// child is a reaper as the Runner sees it: a child process and the connection to
+// it.
+type child struct {
+	pid  int
+	conn *conn
+}
+
+// spawn starts a reaper. The arguments after the role are for others who look for
+// it later; the reaper itself does not use them. It gets its own session, so that
+// nothing meant for the helper's process group reaches it.
+func (r *Runner) spawn(args ...string) (*child, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("making a control connection: %w", err)
+	}
+	theirs := pair[1]
+	defer unix.Close(theirs)
+	c, err := newConn(pair[0])
+	if err != nil {
+		_ = unix.Close(pair[0])
+		return nil, err
+	}
+	null, err := openNull(unix.O_RDWR)
+	if err != nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("opening nothing: %w", err)
+	}
+	defer unix.Close(null)
+
+	pid, err := r.forkReaper(args, []uintptr{uintptr(null), uintptr(null), stderr(null), uintptr(theirs)})
+	if err != nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("starting a reaper: %w", err)
+	}
+	return &child{pid: pid, conn: c}, nil
+}
+
+// stderr is where a reaper that panics says so.
+func stderr(null int) uintptr {
+	if _, err := unix.FcntlInt(2, unix.F_GETFD, 0); err != nil {
+		return uintptr(null)
+	}
+	return 2
+}
+
+// forkReaper runs the helper's program in the role of a reaper.
+func (r *Runner) forkReaper(args []string, files []uintptr) (pid int, err error) {
+	argv := append([]string{programName, roleReap}, args...)
+	attr := &syscall.ProcAttr{Env: roleEnv(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true}}
+	fork := func() { pid, err = r.reapers.fork(r.self, argv, attr) }
+	switch {
+	case r.orphans == nil:
+		fork()
+	case !r.orphans.onForkThread(fork):
+		return 0, errClosed
+	}
+	return pid, err
+}
+
+// discardReaper ends a reaper that has no command.
+func (r *Runner) discardReaper(c *child) {
+	_ = c.conn.Close()
+	r.reapers.signal(c.pid, unix.SIGKILL)
+	r.reapers.bury(c.pid)
+}
+
+// obituary says how a reaper ended that should not have.
+func obituary(status unix.WaitStatus) string {
+	if status.Signaled() {
+		return fmt.Sprintf("the command's reaper was killed (signal %d)", int(status.Signal()))
+	}
+	return fmt.Sprintf("the command's reaper ended (status %d)", status.ExitStatus())
+}
