@@ -15,7 +15,10 @@ import (
 // the helper, and the thread that started them.
 const overhead = 16
 
-// enforceable says which limits can be kept on this machine.
+// enforceable says which limits of a whole sandbox can be kept on this machine. A
+// memory limit without control groups is one on the address space of each process,
+// which is no limit of the sandbox and which programs that reserve much (Go's, the
+// JVM's) do not start under.
 type enforceable struct {
 	pids, memory, cpu bool
 	// why control groups cannot be made.
@@ -24,7 +27,7 @@ type enforceable struct {
 
 // enforceable looks at this machine.
 func (b *Backend) enforceable() enforceable {
-	e := enforceable{memory: true, pids: countsPerNamespace(b.selfUID())}
+	e := enforceable{pids: countsPerNamespace(b.selfUID())}
 	host, err := cgroup.Find()
 	if err != nil {
 		e.why = err.Error()
@@ -35,9 +38,10 @@ func (b *Backend) enforceable() enforceable {
 		switch c {
 		case cgroup.Pids:
 			e.pids = true
+		case cgroup.Memory:
+			e.memory = true
 		case cgroup.CPU:
 			e.cpu = true
-		case cgroup.Memory:
 		}
 	}
 	if err := missing[cgroup.CPU]; err != nil {
