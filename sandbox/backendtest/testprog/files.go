@@ -140,11 +140,13 @@ func swap(args []string) error {
 		return errors.New("names come in pairs")
 	}
 	fmt.Println("ready")
-	for n := 0; ; {
+	for n, rounds := 0, 0; ; rounds++ {
 		select {
 		case <-end:
-			fmt.Println(n)
-			return nil
+			if rounds%2 == 0 { // every name is where it was
+				fmt.Println(n)
+				return nil
+			}
 		default:
 		}
 		for i := 0; i < len(args); i += 2 {
