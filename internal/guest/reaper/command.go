@@ -152,7 +152,6 @@ func (c *command) settle() {
 // listen acts on what the reaper says, until it is gone.
 func (c *command) listen() {
 	gone := false
-	dbgLog(c.reaper.pid, "listen "+fmt.Sprint(c.spec.Argv, c.spec.KeepDescendants))
 	for !gone {
 		kind, payload, fds, err := c.reaper.conn.recv(maxReply)
 		closeFDs(fds)
@@ -169,7 +168,6 @@ func (c *command) listen() {
 	_ = c.reaper.conn.Close()
 	switch {
 	case detached:
-		dbgLog(c.reaper.pid, "detached")
 		c.setStatus(proc.Status{Unknown: true, Code: unknownCode, Reason: "the helper ended before the command did"})
 		c.finish(proc.TerminateResult{Outcome: proc.Unknown})
 		return
@@ -323,7 +321,6 @@ func (c *command) finish(result proc.TerminateResult) {
 // detach lets go of a tree: its reaper sees the end of the connection and keeps or
 // ends it.
 func (c *command) detach() {
-	dbgLog(c.reaper.pid, "detach()")
 	c.mu.Lock()
 	c.detached = true
 	c.mu.Unlock()

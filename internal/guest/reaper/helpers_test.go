@@ -45,7 +45,6 @@ func newRunner(t testing.TB, change ...func(*Options)) *Runner {
 		if err := r.Close(ctx); err != nil {
 			t.Errorf("Close: %v", err)
 		}
-		if tt, ok := t.(*testing.T); ok { dbgZombies(tt) }
 		goleak.VerifyNone(t, before, goleak.IgnoreTopFunction("github.com/workberth/workberth/internal/guest/reaper.(*Orphans).fork"))
 	})
 	return r

@@ -258,24 +258,33 @@ func missing(t testing.TB, reason string) {
 	t.Skip(reason)
 }
 
-// As process 1 the helper reaps whatever loses its parent.
+// As process 1 the helper reaps whatever loses its parent in its namespace, though
+// it has nothing to do with any command.
 func TestAsProcessOne(t *testing.T) {
 	prefix := namespace(t)
-	// The one that is adopted is not in a command's tree: it left it by killing the
-	// reaper of another command... so it is started beside the helper instead.
-	h := startHost(t, hostOrder{Spec: script(`
-for i in 1 2 3 4 5; do (sh -c 'sleep 0.01' &); done
-sleep 0.2
-n=0
-for p in /proc/[0-9]*; do
-	read -r pid comm state rest < $p/stat 2>/dev/null && [ "$state" = Z ] && n=$((n+1))
-done
-echo "zombies $n"
-read -r pid rest < /proc/1/stat; echo "first $(cat /proc/1/comm)"`)}, prefix...)
-	got := h.awaitText("first")
-	if !strings.Contains(got, "zombies 0\n") || !strings.Contains(got, "first berth-guest") {
-		t.Errorf("output %q", got)
+	id := newTracer(t)
+	h := startHost(t, hostOrder{Spec: script("cat /proc/1/comm; sleep " + string(id))}, prefix...)
+	if got := h.awaitText("\n"); got != HelperName+"\n" {
+		t.Errorf("process 1 is %q", got)
 	}
+	first := allChildren(h.cmd.Process.Pid) // of unshare
+	if len(first) != 1 {
+		t.Fatalf("children of unshare: %v", first)
+	}
+	visit := exec.Command("nsenter", "--target", strconv.Itoa(first[0]), "--pid", "--", "sh", "-c", "(sleep 0.05; exit 3) & (sleep 0.02 &); exit 0") //nolint:noctx // ends by itself
+	if out, err := visit.CombinedOutput(); err != nil {
+		missing(t, fmt.Sprintf("nobody may enter a namespace here: %v: %s", err, out))
+	}
+	// The visitors' children are process 1's now, first alive, then dead, then reaped:
+	// what is left are reapers.
+	eventually(t, "only reapers", func() bool {
+		for _, pid := range allChildren(first[0]) {
+			if reaperArgs(pid) == nil {
+				return false
+			}
+		}
+		return true
+	})
 	_ = h.in.Close()
 	h.await("closed")
 }

@@ -25,7 +25,6 @@ func (r *reapers) fork(exe string, argv []string, attr *syscall.ProcAttr) (pid i
 	pid, err = syscall.ForkExec(exe, argv, attr)
 	if err == nil {
 		r.pids[pid] = true
-		dbgLog(pid, "forked")
 	}
 	return pid, err
 }
@@ -49,7 +48,6 @@ func (r *reapers) signal(pid int, sig unix.Signal) {
 
 // bury waits for a reaper to end and says how it did.
 func (r *reapers) bury(pid int) unix.WaitStatus {
-	dbgLog(pid, "bury")
 	for {
 		// Without the lock until it has ended, and without taking its number away.
 		var info unix.Siginfo
@@ -66,14 +64,4 @@ func (r *reapers) bury(pid int) unix.WaitStatus {
 			return status
 		}
 	}
-}
-
-var dbgMu sync.Mutex
-var dbgM = map[int][]string{}
-
-func dbgLog(pid int, what string) {
-	dbgMu.Lock()
-	defer dbgMu.Unlock()
-	if what == "forked" { dbgM[pid] = nil }
-	dbgM[pid] = append(dbgM[pid], what)
 }

@@ -338,14 +338,7 @@ func (r *Runner) Close(ctx context.Context) error {
 	}
 	left := 0
 	for _, o := range r.each(r.listed(func(c *command) bool { return !c.spec.KeepDescendants }), func(c *command) (proc.TerminateResult, error) {
-		result, err := c.Terminate(ctx, 0)
-		if result.Outcome == proc.Gone {
-			select { // its reaper has yet to end
-			case <-c.over:
-			case <-ctx.Done():
-			}
-		}
-		return result, err
+		return c.Terminate(ctx, 0)
 	}) {
 		if o.err != nil || o.result.Outcome != proc.Gone {
 			left++

@@ -47,6 +47,12 @@ func (c *command) Terminate(ctx context.Context, grace time.Duration) (proc.Term
 	for {
 		select {
 		case result := <-reply:
+			if result.Outcome == proc.Gone {
+				select { // the reaper's last word follows at once
+				case <-c.over:
+				case <-ctx.Done():
+				}
+			}
 			return result, nil
 		case <-c.over:
 			select {
