@@ -52,7 +52,21 @@ func (r ProcessRef) Alive() bool {
 	if err != nil {
 		return true
 	}
-	return start == r.StartTime && state != 'Z' && state != 'X'
+	if start != r.StartTime || state == 'X' {
+		return false
+	}
+	// The first thread of a process that is ending can be a zombie while others still
+	// work; the first process of a namespace is then waiting for all its processes.
+	return state != 'Z' || threads(r.PID) > 1
+}
+
+// threads counts the threads of a process, zombies too.
+func threads(pid int) int {
+	entries, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+	if err != nil {
+		return 0
+	}
+	return len(entries)
 }
 
 // Kill sends SIGKILL to the very process that r identifies, and to no other that
