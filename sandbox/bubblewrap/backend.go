@@ -2,7 +2,6 @@ package bubblewrap
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/workberth/workberth/internal/helperbin"
+	"github.com/workberth/workberth/internal/keeper"
 	"github.com/workberth/workberth/internal/seccomp"
 	"github.com/workberth/workberth/internal/version"
 	"github.com/workberth/workberth/sandbox"
@@ -59,15 +59,11 @@ type Backend struct {
 	log      *slog.Logger
 	build    string
 	root     string // "/" but in tests
-	// reconcile looks after what dead owners have left, once.
-	reconcile func() error
 	// helper finds the guest helper, once.
 	helper func() (string, error)
 	// settings are looked at when something fails.
 	settings func() kernelSettings
-
-	mu   sync.Mutex
-	live map[sandbox.ID]*slot
+	keeper   *keeper.Keeper
 }
 
 var _ sandbox.Backend = (*Backend)(nil)
@@ -90,7 +86,6 @@ func New(opts Options) (*Backend, error) {
 	b := &Backend{
 		opts: opts, registry: registry, log: log, build: version.Version(), root: "/",
 		settings: func() kernelSettings { return readKernelSettings("") },
-		live:     make(map[sandbox.ID]*slot),
 	}
 	if opts.Facts != nil {
 		b.facts = *opts.Facts
@@ -102,7 +97,9 @@ func New(opts Options) (*Backend, error) {
 		b.facts = sandbox.SystemFacts(opts.Getenv, dirs...)
 	}
 	b.helper = sync.OnceValues(b.findHelper)
-	b.reconcile = sync.OnceValue(b.reconcileAll)
+	b.keeper = keeper.New(keeper.Options{
+		Backend: Name, Registry: registry, Start: b.start, Clear: clearGroup, ClearAll: b.clearGroups, Logger: log,
+	})
 	return b, nil
 }
 
@@ -189,24 +186,32 @@ func refuse(c sandbox.Config, e enforceable) error {
 	return nil
 }
 
-// List tells every sandbox of this user that is in the registry.
-func (b *Backend) List(ctx context.Context) ([]sandbox.Info, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	records, corrupt, err := b.registry.List(Name)
+// Ensure returns a handle on the sandbox that spec identifies: on the live one of
+// this process, or on a new generation. One that another live process holds is a
+// *sandbox.InUseError. Errors about this machine match sandbox.ErrUnavailable,
+// errors about the spec sandbox.ErrRefused; in both cases nothing is left behind.
+func (b *Backend) Ensure(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+	resolved, err := sandbox.Resolve(Name, spec, b.facts, b.log)
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range corrupt {
-		b.log.Warn("the record of a sandbox cannot be read", "sandbox", c.ID, "error", c.Err)
+	var enforced enforceable
+	if resolved.Spec.Config.Limits.CPUs > 0 {
+		enforced = b.enforceable()
 	}
-	infos := make([]sandbox.Info, 0, len(records))
-	for _, r := range records {
-		infos = append(infos, r.Describe())
+	if err := refuse(resolved.Spec.Config, enforced); err != nil {
+		return nil, err
 	}
-	return infos, nil
+	return b.keeper.Ensure(ctx, resolved)
 }
 
-// errStopped is the reason of those who still hold a sandbox that was stopped.
-var errStopped = errors.New("it was stopped")
+// List tells every sandbox of this user that is in the registry.
+func (b *Backend) List(ctx context.Context) ([]sandbox.Info, error) { return b.keeper.List(ctx) }
+
+// Stop ends all processes of a sandbox, whoever holds it; its files stay. What is
+// ended is proved to be the recorded process first.
+func (b *Backend) Stop(ctx context.Context, id sandbox.ID) error { return b.keeper.Stop(ctx, id) }
+
+// Remove stops a sandbox and deletes its record and its scratch directory. The
+// workspace is not touched.
+func (b *Backend) Remove(ctx context.Context, id sandbox.ID) error { return b.keeper.Remove(ctx, id) }

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/workberth/workberth/internal/cgroup"
-	"github.com/workberth/workberth/internal/guestbox"
+	"github.com/workberth/workberth/internal/keeper"
 	"github.com/workberth/workberth/internal/osthread"
 	"github.com/workberth/workberth/sandbox"
 )
@@ -27,7 +27,7 @@ import (
 // maxStderr is how much of the end of bwrap's messages is kept, in bytes.
 const maxStderr = 4 << 10
 
-var _ guestbox.Runtime = (*process)(nil)
+var _ keeper.Runtime = (*process)(nil)
 
 // process is a running bwrap with everything in its namespaces.
 type process struct {
@@ -189,8 +189,8 @@ func (rt *process) Kill(ctx context.Context) error {
 	}
 }
 
-// clean reports whether the helper ended by itself and without complaint.
-func (rt *process) clean() bool {
+// Clean reports whether the helper ended by itself and without complaint.
+func (rt *process) Clean() bool {
 	select {
 	case <-rt.done:
 		return rt.state != nil && rt.state.Success()

@@ -1,0 +1,217 @@
+package bubblewrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/workberth/workberth/internal/guest/client"
+	"github.com/workberth/workberth/internal/keeper"
+	"github.com/workberth/workberth/sandbox"
+)
+
+// How long parts of the start and of the end may take.
+const (
+	handshakeBound = 10 * time.Second
+	// explainBound is how long a bwrap whose connection has ended may take to end
+	// itself, before its messages are read.
+	explainBound = 2 * time.Second
+	endBound     = 10 * time.Second
+)
+
+// generation is one life of a sandbox in the making.
+type generation struct {
+	keeper.Birth
+	b       *Backend
+	account account
+	scratch string
+	mounts  []mount
+	plan    *plan
+	limits  *limits
+	runtime *process
+	conn    *client.Conn
+}
+
+// start brings a generation to life. A failure leaves nothing behind.
+func (b *Backend) start(ctx context.Context, birth keeper.Birth) (*keeper.Life, error) {
+	g := &generation{Birth: birth, b: b}
+	if err := g.prepare(); err != nil {
+		return nil, err
+	}
+	if err := g.launch(ctx); err != nil {
+		return nil, err
+	}
+	config := birth.Resolved.Spec.Config
+	return &keeper.Life{
+		Conn: g.conn, Runtime: g.runtime, Mounts: tableOf(g.mounts), Workdir: workdirOf(config, workspacePath(config)),
+		Facts: g.facts(), Refs: g.runtime.refs(), Scratch: g.scratch, Env: g.plan.env(), Limits: g.limits.each,
+		Release: g.release,
+	}, nil
+}
+
+// prepare decides everything and makes what the sandbox needs on this machine.
+func (g *generation) prepare() error {
+	b, spec := g.b, g.Resolved.Spec
+	bwrap, err := b.bwrap()
+	if err != nil {
+		return err
+	}
+	helper, err := b.helper()
+	if err != nil {
+		return err
+	}
+	filter, err := b.filter(spec.Config.SeccompProfile)
+	if err != nil {
+		return err
+	}
+	if g.account, err = accountFor(spec, b.selfUID(), os.Getegid()); err != nil {
+		return err
+	}
+	if err := g.sources(); err != nil {
+		return err
+	}
+	if g.mounts, err = mountsOf(spec, g.scratch); err != nil {
+		return err
+	}
+	if err := makeMountpoints(g.account, g.mounts); err != nil {
+		return err
+	}
+	g.plan = newPlan(b.root, g.Resolved.ID, spec, g.account, g.mounts, filter)
+	g.plan.bwrap, g.plan.helper = bwrap, helper
+	g.plan.copyHelper = !g.account.runnable(helper)
+	g.plan.helperArgs = helperArgs(g.Tag, tableOf(g.mounts))
+	return nil
+}
+
+// sources makes the scratch directory, and sees that the account comes to what is
+// mounted.
+func (g *generation) sources() error {
+	spec := g.Resolved.Spec
+	if spec.Config.Access == sandbox.AccessNone {
+		g.scratch = filepath.Join(g.Claim.Dir(), "scratch")
+		if err := os.Mkdir(g.scratch, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("make the scratch directory: %w", err)
+		}
+	} else if err := g.account.reach("workspace", fmt.Sprintf("workspace %q", spec.Workspace), spec.Workspace); err != nil {
+		return err
+	}
+	for _, bind := range spec.Config.Binds {
+		if err := g.account.reach("binds", fmt.Sprintf("bind %q to %q", bind.Source, bind.Target), bind.Source); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// launch starts bwrap and greets the helper. Root on a machine without user
+// namespaces does without.
+func (g *generation) launch(ctx context.Context) error {
+	err := g.attempt(ctx)
+	if errors.Is(err, errNoUserNamespaces) && g.account.uid == 0 && g.account.insideUID == 0 && g.account.insideGID == 0 {
+		g.b.log.Debug("no user namespace, starting without one", "sandbox", g.Resolved.ID)
+		g.plan.userns = false
+		err = g.attempt(ctx)
+	}
+	return err
+}
+
+// attempt is one start; a failed one leaves nothing running.
+func (g *generation) attempt(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.undo())
+		}
+	}()
+	spec := g.Resolved.Spec
+	if g.limits, err = newLimits(g.Resolved.ID, g.Claim.Dir(), g.Tag, spec.Config.Limits, g.account, g.plan.userns, g.b.log); err != nil {
+		return err
+	}
+	c, err := g.plan.command()
+	if err != nil {
+		return err
+	}
+	rt, conn, err := launch(g.plan.bwrap, c, g.account, g.limits.group)
+	c.close()
+	if err != nil {
+		return startFailure(g.plan.bwrap, err)
+	}
+	g.runtime = rt
+	g.conn, err = client.New(ctx, conn, client.Options{
+		SkipLimit: -1, HandshakeTimeout: handshakeBound, Build: g.b.build, Logger: g.b.log,
+	})
+	if err == nil {
+		if err = rt.adopt(); err == nil {
+			return nil
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var version *client.VersionError
+	if errors.As(err, &version) {
+		return &sandbox.Problem{
+			What: "the guest helper does not fit this program", Rule: version.Error(),
+			Remedy: "install both from the same release", Err: join(sandbox.ErrUnavailable, err),
+		}
+	}
+	timer := time.NewTimer(explainBound)
+	defer timer.Stop()
+	select {
+	case <-rt.done:
+		return failure(rt.stderr.String(), rt.Diagnose(), g.b.settings())
+	case <-timer.C:
+		return join(sandbox.ErrUnavailable, err)
+	}
+}
+
+// undo ends what a failed attempt has left.
+func (g *generation) undo() error {
+	ctx, cancel := context.WithTimeout(context.Background(), endBound)
+	defer cancel()
+	var failures []error
+	if g.conn != nil {
+		failures = append(failures, g.conn.Close())
+		g.conn = nil
+	}
+	if g.runtime != nil {
+		failures = append(failures, g.runtime.Kill(ctx))
+		g.runtime = nil
+	}
+	if g.limits != nil && g.limits.group != nil {
+		failures = append(failures, g.limits.group.Remove(ctx), forgetGroup(g.Claim.Dir()))
+		g.limits = nil
+	}
+	return errors.Join(failures...)
+}
+
+// facts are what there is to say of this generation in particular.
+func (g *generation) facts() map[string]string {
+	facts := map[string]string{
+		"pid":  strconv.Itoa(g.runtime.ref.PID),
+		"user": fmt.Sprintf("%d:%d", g.account.uid, g.account.gid),
+		"tag":  g.Tag,
+	}
+	if !g.plan.userns {
+		facts["userNamespace"] = "none: this kernel permits none"
+	}
+	for k, v := range g.limits.facts {
+		facts[k] = v
+	}
+	return facts
+}
+
+// release frees what the generation holds beside its processes.
+func (g *generation) release(ctx context.Context) error {
+	if g.limits.group == nil {
+		return nil
+	}
+	return errors.Join(g.limits.group.Remove(ctx), forgetGroup(g.Claim.Dir()))
+}
+
+// selfUID is the user of this process.
+func (b *Backend) selfUID() int { return os.Geteuid() }
