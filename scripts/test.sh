@@ -60,6 +60,7 @@ must build scripts/build.sh
 
 export BERTH_REQUIRE_ENGINES=1
 step format check_format
+step modules go mod tidy -diff
 step vet go vet ./...
 step race scripts/gotest.sh race
 step integration scripts/gotest.sh integration
