@@ -59,6 +59,7 @@ type Box struct {
 
 	mu      sync.Mutex
 	cause   error // why the end began
+	orderly bool  // it was asked for: what is under way may finish
 	err     error
 	handles int
 	// running are the launched commands that are not over, by marker.
@@ -101,13 +102,13 @@ func (b *Box) release() {
 	last := b.handles == 0
 	b.mu.Unlock()
 	if last {
-		b.end(errClosed)
+		b.endOrderly(errClosed)
 	}
 }
 
 // Stop ends the box and waits for it; reason is kept for the errors of its handles.
 func (b *Box) Stop(ctx context.Context, reason error) error {
-	b.end(reason)
+	b.endOrderly(reason)
 	select {
 	case <-b.done:
 		return nil
@@ -125,13 +126,18 @@ func (b *Box) taint(reason string) {
 }
 
 // end begins the end, once.
-func (b *Box) end(cause error) {
+func (b *Box) end(cause error) { b.begin(cause, false) }
+
+// endOrderly begins an end that somebody asked for.
+func (b *Box) endOrderly(cause error) { b.begin(cause, true) }
+
+func (b *Box) begin(cause error, orderly bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.cause != nil {
 		return
 	}
-	b.cause = cause
+	b.cause, b.orderly = cause, orderly
 	close(b.ending)
 }
 
@@ -163,7 +169,7 @@ func (b *Box) watch() {
 		b.end(errors.New("the helper ended"))
 	case <-b.ending:
 		b.mu.Lock()
-		if errors.Is(b.cause, errClosed) {
+		if b.orderly {
 			graceful = settleWait // to finish a write that is under way, or undo it
 			if len(b.running) > 0 {
 				graceful = closeGrace

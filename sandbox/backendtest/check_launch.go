@@ -196,12 +196,7 @@ func launchOnce(k *kit) {
 // launchFinalize: finalising kills nothing, disarms nothing, and may be repeated.
 func launchFinalize(k *kit) {
 	x := k.ensure()
-	p, err := sandbox.PrepareProcessCleanup(k.ctx, x.Sandbox, nil)
-	k.must(err)
-	spec, err := x.BuildExecSpec(k.ctx, x.role("wait", x.witness("a")), p.Env)
-	k.must(err)
-	proc, err := spec.Spawn(k.ctx, sandbox.IO{})
-	k.must(err)
+	_, spec, proc := x.spawnMarked("on-signal", "10", x.inside("came"), x.witness("a"))
 	k.eventually("the command runs", func() bool { return len(k.alive("a")) == 1 })
 	inner := spec.Token.(*recordedToken)
 	k.must(x.FinalizeExec(k.ctx, spec.Token, sandbox.OutcomeExited))
@@ -214,21 +209,37 @@ func launchFinalize(k *kit) {
 		k.Errorf("%d open tokens", n)
 	}
 	x.works()
-	if len(k.alive("a")) != 1 {
-		k.Error("finalising ended the command")
+	// It lives: it answers.
+	if err := proc.Signal(k.ctx, 10); err != nil {
+		k.Errorf("Signal after finalising: %v", err)
+	}
+	if status, err := proc.Wait(k.ctx); err != nil || status.Code != 7 {
+		k.Errorf("finalising ended the command: %+v, %v", status, err)
 	}
 	if !k.features.ProcessCleanup {
-		k.must(proc.Signal(k.ctx, 9))
-		_, err := proc.Wait(k.ctx)
-		k.must(err)
 		return
 	}
+	p, spec2, proc2 := x.spawnMarked("wait", x.witness("b"))
+	k.eventually("the command runs", func() bool { return len(k.alive("b")) == 1 })
+	k.must(x.FinalizeExec(k.ctx, spec2.Token, sandbox.OutcomeExited))
 	if res, err := p.Terminate(k.ctx, 0); err != nil || res.Outcome != sandbox.TerminationGone {
 		k.Errorf("Terminate after finalising = %+v, %v", res, err)
 	}
-	k.allDead("terminated after finalising", "a")
-	_, err = proc.Wait(k.ctx)
+	k.allDead("terminated after finalising", "b")
+	_, err := proc2.Wait(k.ctx)
 	k.must(err)
+}
+
+// spawnMarked launches a role by hand, with custody.
+func (x *box) spawnMarked(args ...string) (sandbox.Prepared, sandbox.ExecSpec, sandbox.Process) {
+	x.k.Helper()
+	p, err := sandbox.PrepareProcessCleanup(x.k.ctx, x.Sandbox, nil)
+	x.k.must(err)
+	spec, err := x.BuildExecSpec(x.k.ctx, x.role(args...), p.Env)
+	x.k.must(err)
+	proc, err := spec.Spawn(x.k.ctx, sandbox.IO{})
+	x.k.must(err)
+	return p, spec, proc
 }
 
 // launchCaptured changes what was handed over, after it was.
@@ -273,7 +284,9 @@ func launchEndedContext(k *kit) {
 	}
 	k.must(x.FinalizeExec(k.ctx, spec.Token, sandbox.OutcomeLaunchFailed))
 	k.allDead("an ended context", "a")
-	if _, err := k.backend.Ensure(ctx, k.spec(func(s *sandbox.Spec) { s.Session = "other" })); !errors.Is(err, context.Canceled) {
+	other := k.spec(func(s *sandbox.Spec) { s.Session = "other" })
+	k.target.complete(k.T, k.prog, k.features, &other)
+	if _, err := k.backend.Ensure(ctx, other); !errors.Is(err, context.Canceled) {
 		k.Errorf("Ensure: %v", err)
 	}
 }
