@@ -27,8 +27,13 @@ FLAGS are --mount=KIND:ro|rw:PATH (repeated), --tag=16HEX and --read-limit=BYTES
 It is started by berth; there is nothing to do with it by hand.
 `
 
-// The first thread looks after orphans; nothing else may run on it.
-func init() { runtime.LockOSThread() }
+// The first thread looks after orphans; nothing else may run on it. It has to be
+// taken before main begins, and not in the private roles, which start often.
+func init() { //nolint:gochecknoinits // only here is the main goroutine sure to be on the first thread
+	if !reaper.IsRole(os.Args[1:]) {
+		runtime.LockOSThread()
+	}
+}
 
 func main() {
 	if code, played := reaper.Main(os.Args[1:]); played {

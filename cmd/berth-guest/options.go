@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -42,7 +41,7 @@ func parseOptions(args []string) (options, error) {
 			}
 			o.mounts = append(o.mounts, m)
 		case "--tag":
-			if !regexp.MustCompile(`^[0-9a-f]{16}$`).MatchString(value) {
+			if len(value) != 16 || strings.Trim(value, "0123456789abcdef") != "" {
 				return o, &flagError{fmt.Sprintf("--tag %q is not 16 hexadecimal digits", value)}
 			}
 			o.tag = value

@@ -26,6 +26,11 @@ import (
 // streamed, so that a helper needs little.
 const memoryLimit = 64 << 20
 
+// warmThreads are made at the start, while there is room for them: a fork bomb must
+// not find the helper in need of another one. It is about how many calls are in the
+// kernel at a time.
+const warmThreads = 8
+
 // connectTimeout bounds calling back to a socket.
 const connectTimeout = 30 * time.Second
 
@@ -37,9 +42,10 @@ func serve(o options, connect connector) error {
 	debug.SetMemoryLimit(memoryLimit)
 	ctx, stop := untilAsked()
 	defer stop()
-	if err := reaper.Harden("berth-guest"); err != nil {
+	if err := reaper.Harden(reaper.HelperName); err != nil {
 		return err
 	}
+	reaper.Warm(warmThreads)
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	files, err := local.New(local.Options{Mounts: o.mounts, TempTag: o.tag, ReadLimit: o.readLimit, Logger: log})
 	if err != nil {

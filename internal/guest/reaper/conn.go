@@ -54,17 +54,25 @@ func newConn(fd int) (*conn, error) {
 // alive reports whether the peer still has the connection open. Nothing may be
 // receiving.
 func (c *conn) alive() bool {
-	var err error = unix.EBADF
+	n, err := c.peek()
+	return err == unix.EAGAIN || err == nil && n > 0
+}
+
+// pending reports whether something can be received at once.
+func (c *conn) pending() bool {
+	_, err := c.peek()
+	return err == nil
+}
+
+// peek looks at what has been received; unix.EAGAIN means nothing.
+func (c *conn) peek() (n int, err error) {
 	if cerr := c.raw.Control(func(fd uintptr) {
 		var b [1]byte
-		var n int
-		if n, _, err = unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT); err == nil && n == 0 {
-			err = unix.EPIPE
-		}
+		n, _, err = unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	}); cerr != nil {
-		return false
+		return 0, cerr
 	}
-	return err == nil || err == unix.EAGAIN
+	return n, err
 }
 
 // Close ends the connection; the peer sees its end.

@@ -12,7 +12,7 @@ import (
 
 // The main thread looks after orphans, as in the helper; the tests run on others.
 func init() {
-	if len(os.Args) < 2 || os.Args[1] != roleReap && os.Args[1] != roleLimit {
+	if !IsRole(os.Args[1:]) {
 		runtime.LockOSThread()
 	}
 }

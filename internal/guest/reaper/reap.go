@@ -17,6 +17,9 @@ import (
 // controlFD is where a reaper finds its connection to the helper.
 const controlFD = 3
 
+// warmThreads is how many threads of a reaper can be in system calls at a time.
+const warmThreads = 2
+
 // exit statuses of the private roles, for a person who looks at a process list.
 const (
 	exitDone   = 0
@@ -34,9 +37,13 @@ func reapMain() int {
 	if err != nil {
 		return exitFailed
 	}
-	// One goroutine waits in wait4, one walks the tree, one may take over from it:
-	// no further thread will be needed.
-	Warm(2)
+	// One goroutine waits in wait4, one walks the tree, one may take over from it: no
+	// further thread will be needed. Whoever waits for this command does not wait for
+	// that as well.
+	urgent := c.pending()
+	if !urgent {
+		Warm(warmThreads)
+	}
 	kind, payload, fds, err := c.recv(maxSpec)
 	if err != nil {
 		if err == io.EOF {
@@ -64,6 +71,9 @@ func reapMain() int {
 		orders: orders, deaths: deaths, none: none,
 	}
 	r.report(msgStarted, appendNumber(nil, pid))
+	if urgent {
+		Warm(warmThreads)
+	}
 	r.run()
 	return exitDone
 }

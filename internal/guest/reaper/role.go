@@ -18,19 +18,24 @@ const selfExe = "/proc/self/exe"
 // otherwise; one thread running Go code at a time is enough for them.
 func roleEnv() []string { return []string{"GOMAXPROCS=1"} }
 
+// IsRole reports whether args, a program's arguments without its name, ask for one
+// of the package's private roles. A program that locks its main goroutine to its
+// thread, for [Orphans], does so only otherwise: a reaper needs no such thing and
+// would pay for it with a thread.
+func IsRole(args []string) bool {
+	return len(args) > 0 && (args[0] == roleReap || args[0] == roleLimit)
+}
+
 // Main plays one of the package's private roles if args, the program's arguments
 // without its name, ask for it. Every program that has a [Runner] calls it first
 // thing and, if played is true, exits with code. The roles are of no use to anyone
 // else: they expect descriptors that only a Runner passes.
 func Main(args []string) (code int, played bool) {
-	if len(args) == 0 {
+	if !IsRole(args) {
 		return 0, false
 	}
-	switch args[0] {
-	case roleReap:
+	if args[0] == roleReap {
 		return reapMain(), true
-	case roleLimit:
-		return limitMain(), true
 	}
-	return 0, false
+	return limitMain(), true
 }

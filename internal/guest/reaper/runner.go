@@ -58,7 +58,13 @@ type Runner struct {
 	closed   bool
 	commands map[*command]struct{} // whose trees are not over
 	spare    *child
-	filling  bool
+	fill     *fill // under way, or nil
+}
+
+// fill is an idle reaper that is being started.
+type fill struct {
+	claimed bool
+	ready   chan *child // gets it, or nil, if it was claimed
 }
 
 var _ proc.Runner = (*Runner)(nil)
@@ -154,32 +160,16 @@ func reasonOf(err error) proc.StartReason {
 // assign gives a command its reaper and lists it, so that from here on a
 // Terminate of its marker finds it. It adds one to r.work for the caller.
 func (r *Runner) assign(c *command) error {
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
-		return errClosed
-	}
-	reaper := r.spare
+	var reaper *child
+	var err error
 	if c.spec.KeepDescendants {
-		reaper = nil // it has to be found again when this process is gone
-	} else {
-		r.spare = nil
+		// It has to be found again when this process is gone.
+		reaper, err = r.spawn(c.spec.Marker, r.tag)
+	} else if reaper = r.takeSpare(); reaper == nil {
+		reaper, err = r.spawn()
 	}
-	r.mu.Unlock()
-
-	if reaper != nil && !reaper.conn.alive() {
-		r.discardReaper(reaper)
-		reaper = nil
-	}
-	if reaper == nil {
-		var args []string
-		if c.spec.KeepDescendants {
-			args = []string{c.spec.Marker, r.tag}
-		}
-		var err error
-		if reaper, err = r.spawn(args...); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	c.reaper = reaper
 
@@ -205,14 +195,39 @@ func (r *Runner) forget(c *command) {
 	delete(r.commands, c)
 }
 
+// takeSpare returns the idle reaper, or waits for the one that is being started
+// unless another command does already. It returns nil when there is none.
+func (r *Runner) takeSpare() *child {
+	r.mu.Lock()
+	c, f := r.spare, r.fill
+	switch {
+	case c != nil:
+		r.spare, f = nil, nil
+	case f == nil || f.claimed:
+		f = nil
+	default:
+		f.claimed = true
+	}
+	r.mu.Unlock()
+	if f != nil {
+		c = <-f.ready
+	}
+	if c != nil && !c.conn.alive() {
+		r.discardReaper(c)
+		return nil
+	}
+	return c
+}
+
 // refill makes sure that an idle reaper is there or about to be.
 func (r *Runner) refill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.spares || r.closed || r.filling || r.spare != nil {
+	if !r.spares || r.closed || r.fill != nil || r.spare != nil {
 		return
 	}
-	r.filling = true
+	f := &fill{ready: make(chan *child, 1)}
+	r.fill = f
 	r.work.Go(func() {
 		c, err := r.spawn()
 		if err != nil {
@@ -220,9 +235,11 @@ func (r *Runner) refill() {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.filling = false
+		r.fill = nil
 		switch {
-		case err != nil:
+		case f.claimed:
+			f.ready <- c
+		case c == nil:
 		case r.closed:
 			r.discardReaper(c)
 		default:
