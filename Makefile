@@ -30,7 +30,7 @@ lint: ## golangci-lint
 	@scripts/lint.sh
 
 fmt: ## format the Go files
-	@scripts/lint.sh fmt
+	@scripts/format.sh
 
 fuzz: ## every fuzz target for FUZZTIME=20s; FUZZ=regexp selects
 	@scripts/fuzz.sh

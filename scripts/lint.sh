@@ -1,8 +1,5 @@
 #!/usr/bin/env bash
-# Runs golangci-lint with .golangci.yml.
-#
-#   scripts/lint.sh [run arguments]   reports what is wrong
-#   scripts/lint.sh fmt               formats the Go files
+# Runs golangci-lint with .golangci.yml and reports what is wrong. Arguments go to its run command.
 #
 # The linter is built once from source, at the version pinned here, into .cache/bin: with this
 # machine's Go, so that it understands the same language as the compiler.
@@ -23,7 +20,4 @@ if [ ! -x "$program" ]; then
 	mv "$build/golangci-lint" "$program"
 fi
 
-case ${1:-} in
-fmt) "$program" fmt ;;
-*) "$program" run "$@" ;;
-esac
+"$program" run "$@"

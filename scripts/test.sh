@@ -35,17 +35,6 @@ must() {
 	[ ${#failed[@]} -eq 0 ] || finish
 }
 
-check_format() {
-	local files
-	# shellcheck disable=SC2046 # no Go file here has white space in its name
-	files=$(gofmt -l $(git -c safe.directory='*' ls-files --cached --others --exclude-standard '*.go')) || return
-	[ -z "$files" ] || {
-		echo "not formatted, run make fmt:"
-		echo "$files"
-		return 1
-	}
-}
-
 check_release() {
 	scripts/build.sh release &&
 		go vet -tags berth_embed ./internal/helperbin &&
@@ -59,7 +48,7 @@ must engines engines_start
 must build scripts/build.sh
 
 export BERTH_REQUIRE_ENGINES=1
-step format check_format
+step format scripts/format.sh --check
 step modules go mod tidy -diff
 step vet go vet ./...
 step race scripts/gotest.sh race
