@@ -35,7 +35,9 @@ type TTYSize struct {
 }
 
 // IO are the streams of a command: exact bytes, in order. A writer that blocks
-// holds the command up. A nil Stdin is empty; nil writers discard.
+// holds the command up. A nil Stdin is empty; nil writers discard. A Stdin that
+// fails, other than with io.EOF, ends the command: half an input must not pass for
+// a whole one.
 type IO struct {
 	Stdin  io.Reader
 	Stdout io.Writer

@@ -83,6 +83,19 @@ func streamFailingStdin(k *kit) {
 	if !errors.Is(res.StreamErr, boom) || res.Status == (sandbox.ExitStatus{}) || len(res.Stdout.Bytes()) > 0 {
 		k.Errorf("result %+v, output %q: the command took half an input for a whole one", res, res.Stdout.Bytes())
 	}
+	// The backend does its part by itself.
+	cmd := x.role("count")
+	cmd.Stdin = true
+	spec, err := x.BuildExecSpec(k.ctx, cmd, nil)
+	k.must(err)
+	buf := sandbox.NewOutputBuffer(100)
+	p, err := spec.Spawn(k.ctx, sandbox.IO{Stdin: io.MultiReader(strings.NewReader("half"), iotest.ErrReader(boom)), Stdout: buf})
+	k.must(err)
+	status, err := p.Wait(k.ctx)
+	k.must(x.FinalizeExec(k.ctx, spec.Token, sandbox.OutcomeExited))
+	if got := string(buf.Output().Bytes()); got != "" || err == nil && status == (sandbox.ExitStatus{}) {
+		k.Errorf("status %+v, %v, output %q: the command took half an input for a whole one", status, err, got)
+	}
 	x.works()
 }
 

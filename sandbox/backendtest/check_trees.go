@@ -48,6 +48,9 @@ func treeKinds(k *kit) {
 		}
 		s.terminate(100 * time.Millisecond)
 		k.allDead(kind, kind)
+		if k.Failed() {
+			return
+		}
 		s.ended()
 		s.terminate(0) // again: nothing left is gone
 	}
