@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/workberth/workberth/internal/config"
+	"github.com/workberth/workberth/internal/owner"
+	"github.com/workberth/workberth/sandbox"
+)
+
+// target is the set of flags that say which sandbox is meant.
+type target struct {
+	backend, workspace, access, scope, session, agent, network, config string
+	allowDangerous                                                     []string
+	escaped                                                            bool
+}
+
+// register adds the target flags.
+func (t *target) register(f *pflag.FlagSet) {
+	f.StringVar(&t.backend, "backend", "", "where to run: "+strings.Join(backendNames(), " or ")+" (default bubblewrap; $BERTH_BACKEND)")
+	f.StringVar(&t.workspace, "workspace", "", "directory of this machine to work in (default: the current one)")
+	f.StringVar(&t.access, "access", "", "how the workspace appears inside: none, ro or rw (default rw)")
+	f.StringVar(&t.scope, "scope", "", "who shares the sandbox: session, agent or shared (default session)")
+	f.StringVar(&t.session, "session", "", `session key (default "default")`)
+	f.StringVar(&t.agent, "agent", "", "agent id; its settings in the configuration apply")
+	f.StringVar(&t.network, "network", "", "none or host; host needs --allow-dangerous network (default none)")
+	f.StringVar(&t.config, "config", "", "configuration file (default $XDG_CONFIG_HOME/berth/config.yaml)")
+	f.StringSliceVar(&t.allowDangerous, "allow-dangerous", nil, "permit a dangerous setting by its field, such as network or binds; logged")
+}
+
+// effective merges configuration, environment and flags.
+func (t *target) effective(a *app) (*config.Effective, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	ws := t.workspace
+	if ws == "" {
+		ws = "."
+	}
+	path, explicit := t.config, t.config != ""
+	if !explicit {
+		path = config.DefaultPath(a.getenv)
+	}
+	file, err := config.Load(path, explicit, ws)
+	if err != nil {
+		return nil, err
+	}
+	return file.Merge(config.Request{
+		Backend: t.backend, EnvBackend: a.getenv("BERTH_BACKEND"), Workspace: t.workspace, Access: t.access,
+		Scope: t.scope, Session: t.session, Agent: t.agent, Network: t.network, AllowDangerous: t.allowDangerous,
+	}, defaultConfig)
+}
+
+// check refuses words that are no value of their flag.
+func (t *target) check() error {
+	for _, c := range []struct {
+		flag, value string
+		words       []string
+	}{
+		{"--access", t.access, []string{"none", "ro", "rw"}},
+		{"--scope", t.scope, []string{"session", "agent", "shared"}},
+	} {
+		if c.value != "" && !slices.Contains(c.words, c.value) {
+			return &usageError{fmt.Errorf("%s %q: give one of %s", c.flag, c.value, strings.Join(c.words, ", "))}
+		}
+	}
+	return nil
+}
+
+// spec is the sandbox the effective configuration asks for.
+func spec(e *config.Effective) (sandbox.Spec, error) {
+	ws := e.Workspace
+	if ws == "" {
+		ws = "."
+	}
+	abs, err := filepath.Abs(ws)
+	if err != nil {
+		return sandbox.Spec{}, err
+	}
+	return sandbox.Spec{Scope: e.Scope, Session: e.Session, Agent: e.Agent, Workspace: abs, Config: e.Config}, nil
+}
+
+// resolve turns the target into a spec that may be made, named by its identity.
+func (a *app) resolve(t *target) (backend string, res sandbox.Resolved, err error) {
+	eff, err := t.effective(a)
+	if err != nil {
+		return "", res, err
+	}
+	s, err := spec(eff)
+	if err != nil {
+		return "", res, err
+	}
+	if err := knownBackend(eff.Backend); err != nil {
+		return "", res, err
+	}
+	log := a.logger()
+	if eff.Source("allowDangerous") == config.SourceDefault {
+		log = nil // the backend itself is the permission, and it was named
+	}
+	res, err = sandbox.Resolve(eff.Backend, s, a.facts(), log)
+	return eff.Backend, res, err
+}
+
+// open connects to the sandbox that the target names, starting it on demand.
+func (a *app) open(ctx context.Context, t *target) (*owner.Handle, error) {
+	backend, res, err := a.resolve(t)
+	if err != nil {
+		return nil, err
+	}
+	return owner.Connect(ctx, owner.Request{Backend: backend, ID: res.ID, Spec: res.Spec}, a.ownerOptions())
+}
+
+// dial connects to the sandbox that the target names if it is running.
+func (a *app) dial(ctx context.Context, t *target) (*owner.Handle, error) {
+	_, res, err := a.resolve(t)
+	if err != nil {
+		return nil, err
+	}
+	return owner.Dial(ctx, res.ID, a.ownerOptions())
+}
+
+// facts are what validation asks about this machine.
+func (a *app) facts() sandbox.HostFacts {
+	dirs := []string{owner.DefaultRuntimeDir(a.getenv)}
+	if d := owner.DefaultStateDir(a.getenv); d != "" {
+		dirs = append(dirs, d)
+	}
+	if p := config.DefaultPath(a.getenv); p != "" {
+		dirs = append(dirs, filepath.Dir(p))
+	}
+	return sandbox.SystemFacts(a.getenv, dirs...)
+}
+
+// ownerOptions tell how owners are found and started.
+func (a *app) ownerOptions() owner.Options {
+	return owner.Options{
+		RuntimeDir: owner.DefaultRuntimeDir(a.getenv),
+		Executable: a.executable,
+		Args:       []string{ownerRole},
+		Env:        os.Environ(),
+		Logger:     a.logger(),
+	}
+}
