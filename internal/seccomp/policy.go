@@ -151,7 +151,7 @@ func ParseVersion(s string) (Version, error) {
 	return v, nil
 }
 
-// before reports whether v is older than w.
-func (v Version) before(w Version) bool {
+// Before reports whether v is older than w.
+func (v Version) Before(w Version) bool {
 	return v.Major < w.Major || v.Major == w.Major && v.Minor < w.Minor
 }

@@ -115,7 +115,7 @@ func (w When) all(f Facts) bool {
 	if len(w.Arches) > 0 && !slices.Contains(w.Arches, f.Arch) {
 		return false
 	}
-	return !f.Kernel.before(w.MinKernel)
+	return !f.Kernel.Before(w.MinKernel)
 }
 
 // any reports whether something named holds.
@@ -128,7 +128,7 @@ func (w When) any(f Facts) bool {
 	if slices.Contains(w.Arches, f.Arch) {
 		return true
 	}
-	return w.MinKernel != Version{} && !f.Kernel.before(w.MinKernel)
+	return w.MinKernel != Version{} && !f.Kernel.Before(w.MinKernel)
 }
 
 // decide evaluates the table for one call of the table's own convention.
