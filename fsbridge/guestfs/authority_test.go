@@ -100,11 +100,17 @@ func TestGuardBetweenFrames(t *testing.T) {
 	if got, _ := files.Get("f"); err != nil || got != string(content) {
 		t.Fatalf("write: %v", err)
 	}
-	// Reading the source, the request, then each frame of at most DataChunk, then
-	// the end.
+	// Before the source is read, before the request, before each frame of at most
+	// DataChunk, and before the end.
 	if least := int64(3 + (len(content)-64<<10)/wire.DataChunk); all < least {
 		t.Errorf("asked %d times, want at least %d", all, least)
 	}
+	whole := content
+	content = whole[:64<<10+1000] // one frame after the request
+	if asked, _, err := count(-1); asked != 4 || err != nil {
+		t.Errorf("asked %d times for one frame of content, want 4, %v", asked, err)
+	}
+	content = whole
 	for fail := int64(1); fail <= all; fail++ {
 		_, files, err := count(fail)
 		if !errors.Is(err, fsbridge.ErrNotCurrent) || !errors.Is(err, errGone) || errors.Is(err, fsbridge.ErrOutcomeUnknown) {

@@ -174,16 +174,27 @@ func TestHostilePeers(t *testing.T) {
 	}
 }
 
-// Silent peers cannot use up the places.
+// Silent peers cannot use up the places: those who have been silent longest are
+// dropped.
 func TestManySilentPeers(t *testing.T) {
-	l := listen(t, rendezvous.Options{TokenWait: guesttest.Patience})
+	l := listen(t, rendezvous.Options{TokenWait: time.Hour})
 	host := accept(t.Context(), l)
-	for range 100 {
+	var oldest net.Conn
+	for i := range 100 {
 		c, err := net.Dial("unix", l.Path())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
+		if i == 0 {
+			oldest = c
+		}
+	}
+	if err := oldest.SetReadDeadline(time.Now().Add(guesttest.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := oldest.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the oldest silent peer: %v", err)
 	}
 	guest, err := rendezvous.Dial(t.Context(), l.Path(), l.Token())
 	if err != nil {

@@ -191,12 +191,27 @@ func TestServeContext(t *testing.T) {
 // A command that was started to be kept outlives the connection.
 func TestKeptCommand(t *testing.T) {
 	runner := &guesttest.Runner{Commands: guesttest.Commands()}
+	input, output := make(chan error, 1), make(chan error, 1)
+	runner.Commands["daemon"] = func(ctx context.Context, p *guesttest.Process) proc.Status {
+		_, err := io.Copy(io.Discard, p.Stdin)
+		input <- err
+		_, err = io.WriteString(p.Stdout, "still there")
+		output <- err
+		<-ctx.Done()
+		return proc.Status{}
+	}
 	p, served := serve(t, t.Context(), server.Config{Runner: runner})
 	p.SayHello()
-	spec := proc.Spec{Argv: []string{"sleep"}, KeepDescendants: true}
-	p.Send(wire.KindOpen, 1, open(wire.OpExec, wire.ExecRequest{Spec: spec}))
+	spec := proc.Spec{Argv: []string{"daemon"}, KeepDescendants: true, Stdin: true}
+	p.Send(wire.KindOpen, 1, open(wire.OpExec, wire.ExecRequest{Spec: spec, Stdout: true}))
 	p.Until(wire.KindReply)
 	p.Close()
+	// Its streams are cut, not ended: what it has got is not the whole.
+	for what, c := range map[string]chan error{"input": input, "output": output} {
+		if err := guesttest.Within(t, what, c); err == nil {
+			t.Errorf("the %s of a command whose caller is gone ended well", what)
+		}
+	}
 	if err := guesttest.Within(t, "Serve returns", served); err != nil {
 		t.Errorf("Serve: %v", err)
 	}
@@ -368,6 +383,30 @@ func TestCutWrite(t *testing.T) {
 			}
 			if got, _ := files.Get("f"); got != was {
 				t.Errorf("%s, %v: the file holds %q", name, op, got)
+			}
+		}
+	}
+}
+
+// Content that is not as long as was announced changes nothing.
+func TestAnnouncedSize(t *testing.T) {
+	for _, op := range []wire.Op{wire.OpCreate, wire.OpAppend} {
+		for _, sent := range []int{0, 9, 11, 100} {
+			files := &guesttest.Files{}
+			p, served := serve(t, t.Context(), server.Config{Files: files})
+			p.SayHello()
+			p.Send(wire.KindOpen, 1, open(op, wire.ContentRequest{Path: "f", Size: 10}))
+			p.Send(wire.KindData, 1, append([]byte{0}, make([]byte, sent)...))
+			p.Send(wire.KindEnd, 1, []byte{0})
+			if _, payload := p.Until(wire.KindFail); !errors.Is(failure(t, payload), fsbridge.ErrInvalid) {
+				t.Errorf("%v of %d bytes: %v", op, sent, failure(t, payload))
+			}
+			if _, ok := files.Get("f"); ok {
+				t.Errorf("%v of %d bytes: there is a file", op, sent)
+			}
+			p.Close()
+			if err := guesttest.Within(t, "Serve returns", served); err != nil {
+				t.Errorf("Serve: %v", err)
 			}
 		}
 	}
