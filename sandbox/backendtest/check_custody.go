@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 func custodyChecks() []check {
 	return []check{
 		{name: "before-launch", rows: []string{"SBX-07", "Q-10"}, needs: withCleanup, run: custodyBeforeLaunch},
+		{name: "no-command", rows: []string{"SBX-11", "SBX-07"}, needs: withCleanup, run: custodyNoCommand},
 		{name: "concurrent", rows: []string{"Q-10"}, needs: withCleanup, run: custodyConcurrent},
 		{name: "after-end", rows: []string{"SBX-09", "Q-11"}, needs: withCleanup, run: custodyAfterEnd},
 		{name: "pinned", rows: []string{"SBX-12", "Q-10"}, needs: withCleanup, run: custodyPinned},
@@ -51,6 +53,35 @@ func custodyBeforeLaunch(k *kit) {
 	_, err = proc.Wait(k.ctx)
 	k.must(err)
 	k.must(x.FinalizeExec(k.ctx, spec.Token, sandbox.OutcomeTerminated))
+}
+
+// custodyNoCommand: what a caller hands over is never run: custody takes no command, and a marker
+// of the caller's own is replaced.
+func custodyNoCommand(k *kit) {
+	x := k.ensure()
+	hostile := "$(touch ran.here);touch ran.here;`touch ran.here`"
+	env := sandbox.Env{sandbox.MarkerVar: hostile, "IFS": hostile, "PATH": hostile, "ENV": hostile, "BASH_ENV": hostile}
+	p, err := sandbox.PrepareProcessCleanup(k.ctx, x.Sandbox, env)
+	k.must(err)
+	if len(p.Marker) != 32 || strings.Trim(p.Marker, "0123456789abcdef") != "" || p.Env[sandbox.MarkerVar] != p.Marker {
+		k.Errorf("marker %q", p.Marker)
+	}
+	if env[sandbox.MarkerVar] != hostile {
+		k.Error("the caller's environment was changed")
+	}
+	spec, err := x.BuildExecSpec(k.ctx, x.role("wait", x.witness("w")), p.Env)
+	k.must(err)
+	proc, err := spec.Spawn(k.ctx, sandbox.IO{})
+	k.must(err)
+	k.eventually("the command runs", func() bool { return len(k.alive("w")) == 1 })
+	if res, err := p.Terminate(k.ctx, 0); err != nil || res.Outcome != sandbox.TerminationGone {
+		k.Errorf("Terminate = %+v, %v", res, err)
+	}
+	_, err = proc.Wait(k.ctx)
+	k.must(err)
+	k.must(x.FinalizeExec(k.ctx, spec.Token, sandbox.OutcomeTerminated))
+	k.allDead("terminated", "w")
+	k.nothingRan()
 }
 
 // custodyConcurrent terminates from many sides.

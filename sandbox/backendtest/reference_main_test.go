@@ -165,7 +165,7 @@ func TestChecksAreNamed(t *testing.T) {
 		}
 	}
 	for i := 1; i <= 13; i++ {
-		if row := fmt.Sprintf("SBX-%02d", i); !proved[row] && row != "SBX-11" {
+		if row := fmt.Sprintf("SBX-%02d", i); !proved[row] {
 			t.Errorf("no check proves %s", row)
 		}
 	}

@@ -44,6 +44,7 @@ func suite() []theme {
 		{"tty", ttyChecks()},
 		{"trees", treeChecks()},
 		{"custody", custodyChecks()},
+		{"background", backgroundChecks()},
 		{"revoke", revokeChecks()},
 		{"files", fileChecks()},
 		{"access", accessChecks()},
