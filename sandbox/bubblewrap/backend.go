@@ -61,6 +61,8 @@ type Backend struct {
 	root     string // "/" but in tests
 	// helper finds the guest helper, once.
 	helper func() (string, error)
+	// hardened compiles the default filter, once.
+	hardened func() (*seccomp.Filter, error)
 	// settings are looked at when something fails.
 	settings func() kernelSettings
 	keeper   *keeper.Keeper
@@ -97,6 +99,7 @@ func New(opts Options) (*Backend, error) {
 		b.facts = sandbox.SystemFacts(opts.Getenv, dirs...)
 	}
 	b.helper = sync.OnceValues(b.findHelper)
+	b.hardened = sync.OnceValues(func() (*seccomp.Filter, error) { return loadFilter(seccomp.ProfileDefault) })
 	b.keeper = keeper.New(keeper.Options{
 		Backend: Name, Registry: registry, Start: b.start, Clear: clearGroup, ClearAll: b.clearGroups, Logger: log,
 	})
@@ -142,8 +145,20 @@ func (b *Backend) findHelper() (string, error) {
 // bwrap finds the program.
 func (b *Backend) bwrap() (string, error) { return findBwrap(b.opts.BwrapPath, b.opts.Getenv("PATH")) }
 
-// filter compiles the system-call filter of a configuration.
+// filter gives the system-call filter of a configuration.
 func (b *Backend) filter(profile string) (*seccomp.Filter, error) {
+	if profile == seccomp.ProfileDefault {
+		return b.hardened()
+	}
+	f, err := loadFilter(profile)
+	if err == nil && len(f.Ignored) > 0 {
+		b.log.Warn("the system-call filter names calls that are not known here; they keep its default action", "profile", profile, "calls", f.Ignored)
+	}
+	return f, err
+}
+
+// loadFilter compiles a filter for this machine.
+func loadFilter(profile string) (*seccomp.Filter, error) {
 	facts, err := seccomp.HostFacts()
 	if err != nil {
 		return nil, err
@@ -154,9 +169,6 @@ func (b *Backend) filter(profile string) (*seccomp.Filter, error) {
 			Field: "seccompProfile", What: fmt.Sprintf("profile %q", profile), Rule: err.Error(),
 			Remedy: `mend it, or use "default"`, Err: join(sandbox.ErrRefused, err),
 		}
-	}
-	if len(f.Ignored) > 0 {
-		b.log.Warn("the system-call filter names calls that are not known here; they keep its default action", "profile", profile, "calls", f.Ignored)
 	}
 	return f, nil
 }

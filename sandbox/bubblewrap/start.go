@@ -141,14 +141,23 @@ func (g *generation) attempt(ctx context.Context) (err error) {
 		return startFailure(g.plan.bwrap, err)
 	}
 	g.runtime = rt
-	g.conn, err = client.New(ctx, conn, client.Options{
+	entered := rt.enter()
+	if g.conn, err = client.New(ctx, conn, client.Options{
 		SkipLimit: -1, HandshakeTimeout: handshakeBound, Build: g.b.build, Logger: g.b.log,
-	})
-	if err == nil {
-		if err = rt.adopt(); err == nil {
-			return nil
-		}
+	}); err == nil {
+		err = rt.adopt()
 	}
+	if err != nil {
+		return g.explain(ctx, err)
+	}
+	if err := entered(); err != nil {
+		return fmt.Errorf("%w: the limits cannot be put into force: %w", sandbox.ErrUnavailable, err)
+	}
+	return nil
+}
+
+// explain says why the helper did not come to life.
+func (g *generation) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -162,8 +171,8 @@ func (g *generation) attempt(ctx context.Context) (err error) {
 	timer := time.NewTimer(explainBound)
 	defer timer.Stop()
 	select {
-	case <-rt.done:
-		return failure(rt.stderr.String(), rt.Diagnose(), g.b.settings())
+	case <-g.runtime.done:
+		return failure(g.runtime.stderr.String(), g.runtime.Diagnose(), g.b.settings())
 	case <-timer.C:
 		return join(sandbox.ErrUnavailable, err)
 	}
