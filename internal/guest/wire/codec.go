@@ -70,6 +70,15 @@ func (d *Decoder) fail(format string, args ...any) {
 
 // Uvarint takes an unsigned number.
 func (d *Decoder) Uvarint() uint64 {
+	if len(d.b) > 0 && d.b[0] < 0x80 { // most are small
+		v := d.b[0]
+		d.b = d.b[1:]
+		return uint64(v)
+	}
+	return d.longUvarint()
+}
+
+func (d *Decoder) longUvarint() uint64 {
 	v, n := binary.Uvarint(d.b)
 	if n <= 0 {
 		d.fail("malformed number")
