@@ -60,6 +60,7 @@ type rig struct {
 	places   []*place
 	released int
 	cleared  []sandbox.ID
+	quelled  []string
 	swept    []string
 	setups   int
 	// fail, clearErr and dirty direct the fakes.
@@ -90,6 +91,12 @@ func (r *rig) open() *Keeper {
 	return New(Options{
 		Backend: backend, Registry: registry, Start: r.start, Clear: r.clear,
 		ClearAll: func(context.Context) error { return nil }, Logger: slog.New(slog.DiscardHandler),
+		Quell: func(_ context.Context, tag string) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.quelled = append(r.quelled, tag)
+			return nil
+		},
 	})
 }
 

@@ -70,7 +70,11 @@ type Options struct {
 	// this machine, beside the processes in its record; those have been ended. May be
 	// nil.
 	Clear func(ctx context.Context, claim *sandbox.Claim) error
-	// ClearAll does so for every sandbox of the backend that nobody holds. May be nil.
+	// Quell ends what a generation has left running whose recorded processes were ended
+	// while its owner lives. Nil where nothing can be left.
+	Quell func(ctx context.Context, tag string) error
+	// ClearAll does what Clear does for every sandbox of the backend that nobody holds.
+	// May be nil.
 	ClearAll func(ctx context.Context) error
 	// Logger is not nil.
 	Logger *slog.Logger

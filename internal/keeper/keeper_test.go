@@ -177,6 +177,9 @@ func TestAnotherKeeper(t *testing.T) {
 	if infos, err := other.List(t.Context()); err != nil || len(infos) != 1 || infos[0].State != sandbox.StateRunning {
 		t.Errorf("listed %v, %v", infos, err)
 	}
+	if err := other.Stop(t.Context(), res.ID); err != nil || !slices.Equal(r.quelled, []string{r.births[0].Tag}) {
+		t.Errorf("stopped from elsewhere: %v, quelled %v", err, r.quelled)
+	}
 	if err := r.Stop(t.Context(), res.ID); err != nil {
 		t.Error(err)
 	}

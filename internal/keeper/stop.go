@@ -40,6 +40,9 @@ func (k *Keeper) stopElsewhere(ctx context.Context, id sandbox.ID) error {
 		for _, p := range rec.Runtimes {
 			failures = append(failures, p.Kill(ctx))
 		}
+		if k.opts.Quell != nil && rec.InstanceTag != "" {
+			failures = append(failures, k.opts.Quell(ctx, rec.InstanceTag))
+		}
 		return errors.Join(failures...)
 	}
 	claim, err := k.opts.Registry.Claim(ctx, id)

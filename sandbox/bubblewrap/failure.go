@@ -139,7 +139,7 @@ func findBwrap(explicit, searchPath string) (string, error) {
 		}
 		return path, nil
 	}
-	for _, dir := range strings.Split(searchPath, string(os.PathListSeparator)) {
+	for dir := range strings.SplitSeq(searchPath, string(os.PathListSeparator)) {
 		if !strings.HasPrefix(dir, "/") {
 			continue
 		}

@@ -3,6 +3,7 @@ package bubblewrap
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"strconv"
 
 	"github.com/workberth/workberth/internal/cgroup"
@@ -142,9 +143,7 @@ func (l *limits) makeGroup(dir, name string, want sandbox.Limits, missing map[cg
 	if err != nil {
 		return err
 	}
-	for c, err := range left {
-		missing[c] = err
-	}
+	maps.Copy(missing, left)
 	l.group = group
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/workberth/workberth/internal/helperbin"
@@ -30,6 +31,10 @@ func TestMain(m *testing.M) {
 		os.Exit(role(os.Args[1:]))
 	}
 	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
 	if dir := builtHelper.dir; dir != "" {
 		_ = os.RemoveAll(dir)
 	}

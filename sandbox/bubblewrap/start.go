@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -208,9 +209,7 @@ func (g *generation) facts() map[string]string {
 	if !g.plan.userns {
 		facts["userNamespace"] = "none: this kernel permits none"
 	}
-	for k, v := range g.limits.facts {
-		facts[k] = v
-	}
+	maps.Copy(facts, g.limits.facts)
 	return facts
 }
 

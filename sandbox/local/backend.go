@@ -46,6 +46,8 @@ type Backend struct {
 	log   *slog.Logger
 	facts sandbox.HostFacts
 	keep  *keeper.Keeper
+	// registry has the records of dead owners.
+	registry *sandbox.Registry
 }
 
 var _ sandbox.Backend = (*Backend)(nil)
@@ -78,7 +80,10 @@ func New(opts Options) (*Backend, error) {
 		facts = sandbox.SystemFacts(opts.Getenv, dirs...)
 	}
 	b := &Backend{opts: opts, log: log, facts: facts}
-	b.keep = keeper.New(keeper.Options{Backend: Name, Registry: registry, Start: b.start, Logger: log})
+	b.registry = registry
+	b.keep = keeper.New(keeper.Options{
+		Backend: Name, Registry: registry, Start: b.start, Quell: quell, Clear: clearAway, ClearAll: b.clearAll, Logger: log,
+	})
 	return b, nil
 }
 
