@@ -90,7 +90,7 @@ func squeeze(p string) string {
 		return p
 	}
 	var b strings.Builder
-	for _, e := range strings.Split(p, "/") {
+	for e := range strings.SplitSeq(p, "/") {
 		if e != "" && e != "." {
 			b.WriteByte('/')
 			b.WriteString(e)

@@ -237,7 +237,7 @@ func (e *explanation) program(ctx context.Context, b fsbridge.Bridge, info sandb
 	candidates := []string{name}
 	if !strings.Contains(name, "/") {
 		candidates = nil
-		for _, d := range strings.Split(searchPath(info, eff), ":") {
+		for d := range strings.SplitSeq(searchPath(info, eff), ":") {
 			if d != "" {
 				candidates = append(candidates, path.Join(d, name))
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -211,10 +212,8 @@ type restricted struct {
 }
 
 func (r restricted) Declares(c fsbridge.Capability) bool {
-	for _, k := range r.keep {
-		if k == c {
-			return r.recorder.Declares(c)
-		}
+	if slices.Contains(r.keep, c) {
+		return r.recorder.Declares(c)
 	}
 	return false
 }

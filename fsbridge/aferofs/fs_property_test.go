@@ -112,7 +112,7 @@ func step(t *rapid.T, x, y afero.File, flag int) {
 			nX, nY = iX.Size(), iY.Size()
 		}
 	}
-	if (errX == nil) != (errY == nil) || (errX == io.EOF) != (errY == io.EOF) { //nolint:errorlint // the very value
+	if (errX == nil) != (errY == nil) || (errX == io.EOF) != (errY == io.EOF) {
 		t.Fatalf("%s: %v, the system says %v", kind, errX, errY)
 	}
 	if errX == nil && nX != nY || !bytes.Equal(bx, by) {
@@ -125,7 +125,7 @@ func wide(n int, err error) (int64, error) { return int64(n), err }
 // full reads until p is full or the file ends: how much one Read gives is left to the file.
 func full(r io.Reader, p []byte) (int64, error) {
 	n, err := io.ReadFull(r, p)
-	if err == io.ErrUnexpectedEOF { //nolint:errorlint // the very value
+	if err == io.ErrUnexpectedEOF {
 		err = nil
 	}
 	return int64(n), err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 
 	"github.com/workberth/workberth/fsbridge"
 )
@@ -154,7 +155,7 @@ func streamReplaced(k *kit) {
 	rest, err := io.ReadAll(r)
 	k.ok("read", err)
 	k.ok("close", r.Close())
-	if !bytes.Equal(append(head, rest...), old) {
+	if !bytes.Equal(slices.Concat(head, rest), old) {
 		k.Error("the stream is a mixture of two files")
 	}
 }

@@ -241,7 +241,7 @@ func watchCancelled(k *kit) {
 	w, err := fsbridge.WatchDirectory(ctx, k.b, "d", fsbridge.WatchOptions{})
 	k.ok("watch", err)
 	cancel()
-	for range w.Events() { //nolint:revive // until closed
+	for range w.Events() {
 	}
 	if err := w.Err(); !errors.Is(err, context.Canceled) {
 		k.Errorf("error after cancel: %v, want %v", err, context.Canceled)

@@ -23,7 +23,7 @@ func TestThreatsNameRealTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	var code strings.Builder
-	for _, f := range strings.Fields(string(files)) {
+	for f := range strings.FieldsSeq(string(files)) {
 		data, err := os.ReadFile(filepath.Join(root, f))
 		if err == nil {
 			code.Write(data)

@@ -26,8 +26,8 @@ func ttySize(k *kit) {
 			env["TERM"] = "dumb"
 		}
 		s := x.startCommand(cmd, env)
-		out := s.waitFor("size ")
-		out = s.waitFor("\n")
+		s.waitFor("size ")
+		out := s.waitFor("\n")
 		for !strings.Contains(out, "size 43 132\r\n") {
 			if strings.Contains(out, "size 0 0") || strings.Contains(out, "size 24 80") || strings.Contains(out, "none") {
 				k.Fatalf("round %d: %q", i, out)

@@ -49,7 +49,7 @@ func (k *kit) startChild(role, ws string) *child {
 	data, err := json.Marshal(part{Test: run, Role: role, State: k.state, Workspace: ws, Word: k.word, Prog: k.prog})
 	k.must(err)
 	var pattern []string
-	for _, e := range strings.Split(run, "/") {
+	for e := range strings.SplitSeq(run, "/") {
 		pattern = append(pattern, "^"+regexp.QuoteMeta(e)+"$")
 	}
 	cmd := exec.Command(os.Args[0], "-test.run="+strings.Join(pattern, "/"), "-test.timeout=10m")

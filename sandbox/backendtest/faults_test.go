@@ -28,8 +28,8 @@ type faults struct {
 func wrongs() []string {
 	var names []string
 	t := reflect.TypeFor[faults]()
-	for i := range t.NumField() {
-		names = append(names, t.Field(i).Name)
+	for field := range t.Fields() {
+		names = append(names, field.Name)
 	}
 	return names
 }

@@ -239,6 +239,6 @@ func (h *host) kill() {
 	_ = unix.Kill(-h.cmd.Process.Pid, unix.SIGKILL) // its group: prefix words may have forked
 	_ = h.in.Close()
 	_ = h.cmd.Wait()
-	for range h.events { //nolint:revive // the reader ends
+	for range h.events {
 	}
 }

@@ -48,12 +48,10 @@ func lookup(name string, env []string) (string, *startFailure) {
 	}
 	var refused *startFailure
 	for dir := range strings.SplitSeq(search, ":") {
-		file := name
-		if dir != "" {
-			file = strings.TrimSuffix(dir, "/") + "/" + name
-		} else {
-			file = "./" + name
+		if dir == "" {
+			dir = "."
 		}
+		file := strings.TrimSuffix(dir, "/") + "/" + name
 		switch err := executable(file); {
 		case err == nil:
 			return file, nil

@@ -106,7 +106,7 @@ func (o *output) rest(buf []byte) (ended bool, err error) {
 			return true, nil
 		}
 		switch {
-		case rerr == syscall.EAGAIN: //nolint:errorlint // read returns a bare errno
+		case rerr == syscall.EAGAIN:
 			return false, nil
 		case rerr != nil || n == 0:
 			return true, nil

@@ -12,6 +12,7 @@ import (
 
 // procStat is what /proc/PID/stat says about a process.
 type procStat struct {
+	name    string // chosen by the process, at most 15 bytes
 	ppid    int
 	state   byte
 	threads int
@@ -39,14 +40,14 @@ const (
 	statThreads = 17
 )
 
-// parseStat parses "pid (name) state ppid ...". The name is chosen by the process
-// and may contain anything, so the last parenthesis counts.
+// parseStat parses "pid (name) state ppid ...". The name may contain anything, so
+// the last parenthesis counts.
 func parseStat(b []byte) (procStat, error) {
-	i := bytes.LastIndexByte(b, ')')
-	if i < 0 {
+	begin, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if begin < 0 || end < begin {
 		return procStat{}, errMalformed
 	}
-	f := bytes.Fields(b[i+1:])
+	f := bytes.Fields(b[end+1:])
 	if len(f) <= statThreads || len(f[statState]) != 1 {
 		return procStat{}, errMalformed
 	}
@@ -58,34 +59,15 @@ func parseStat(b []byte) (procStat, error) {
 	if err != nil {
 		return procStat{}, errMalformed
 	}
-	return procStat{ppid: ppid, state: f[statState][0], threads: threads}, nil
+	return procStat{name: string(b[begin+1 : end]), ppid: ppid, state: f[statState][0], threads: threads}, nil
 }
 
-// readUID returns the real user id of a process.
-func readUID(pid int) (int, error) {
-	b, err := readSmall("/proc/"+strconv.Itoa(pid)+"/status", 4096)
-	if err != nil {
-		return 0, err
-	}
-	return parseUID(b)
-}
-
-// parseUID finds "Uid:\treal\teffective\t..." in /proc/PID/status. The name of the
-// process stands before it, with line ends escaped by the kernel.
-func parseUID(b []byte) (int, error) {
-	_, rest, ok := bytes.Cut(b, []byte("\nUid:\t"))
-	if !ok {
-		return 0, errMalformed
-	}
-	f := bytes.Fields(rest)
-	if len(f) == 0 {
-		return 0, errMalformed
-	}
-	uid, err := strconv.Atoi(string(f[0]))
-	if err != nil {
-		return 0, errMalformed
-	}
-	return uid, nil
+// ownedBy reports whether a process is a user's: what belongs to its directory in
+// /proc is the process's effective user, or root where it may not be looked into.
+func ownedBy(pid, uid int) bool {
+	var st unix.Stat_t
+	err := unix.Stat("/proc/"+strconv.Itoa(pid), &st)
+	return err == nil && int(st.Uid) == uid
 }
 
 // pids lists all processes.
@@ -105,7 +87,7 @@ func childrenOf(pid, tid int) ([]int, error) {
 		return nil, err
 	}
 	var list []int
-	for _, f := range bytes.Fields(b) {
+	for f := range bytes.FieldsSeq(b) {
 		pid, err := strconv.Atoi(string(f))
 		if err != nil {
 			return nil, errMalformed

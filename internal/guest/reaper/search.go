@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,9 +19,12 @@ import (
 // command was started by. Sweep finds by it what the session left running.
 const TagVar = "BERTH_TAG"
 
-// HelperName is the name a helper gives itself with [Harden]; a search knows a live
-// helper by it.
-const HelperName = "berth-guest"
+// The names of helpers and reapers in a process list, which they give themselves
+// with [Harden]. A search knows them by it.
+const (
+	HelperName = "berth-guest"
+	reaperName = "berth-reap"
+)
 
 // search looks in the process table for trees that no reaper of this process
 // answers for. It is the second net: it sees only processes that still carry a
@@ -43,12 +47,6 @@ type search struct {
 // quarry is a set of processes: parents by process id.
 type quarry map[int]int
 
-// process is what a search knows of a process.
-type process struct {
-	ppid int
-	dead bool
-}
-
 // find returns the matches that are alive and their descendants, never this
 // process, one of those it descends from, or a reaper.
 func (s search) find() (quarry, error) {
@@ -56,11 +54,11 @@ func (s search) find() (quarry, error) {
 	if err != nil {
 		return nil, err
 	}
-	table := make(map[int]process, len(all))
+	table := make(map[int]procStat, len(all))
 	children := make(map[int][]int)
 	for _, pid := range all {
 		if st, err := readStat(pid); err == nil {
-			table[pid] = process{st.ppid, st.dead()}
+			table[pid] = st
 			children[st.ppid] = append(children[st.ppid], pid)
 		}
 	}
@@ -70,17 +68,14 @@ func (s search) find() (quarry, error) {
 		spared[pid] = true
 	}
 	walled := make(map[int]bool) // not to be entered either
-	found := make(quarry)
 	var todo []int
-	for pid := range table {
-		switch args := reaperArgs(pid); {
-		case s.own.has(pid):
+	for pid, st := range table {
+		switch reaping := st.name == reaperName; {
+		case s.own.has(pid), reaping && s.spareLive && table[st.ppid].name == HelperName:
 			walled[pid] = true
-		case args != nil && s.spareLive && isHelper(table[pid].ppid):
-			walled[pid] = true
-		case args != nil:
+		case reaping:
 			spared[pid] = true // it ends when its tree has
-			if matchesAny(args, s.reaping) {
+			if matchesAny(reaperArgs(pid), s.reaping) {
 				todo = append(todo, pid)
 			}
 		case !spared[pid] && s.carries(pid):
@@ -90,6 +85,8 @@ func (s search) find() (quarry, error) {
 	if s.spareLive {
 		todo = outside(todo, walled, table)
 	}
+
+	found := make(quarry)
 	entered := make(map[int]bool)
 	for len(todo) > 0 {
 		pid := todo[0]
@@ -98,7 +95,7 @@ func (s search) find() (quarry, error) {
 			continue
 		}
 		entered[pid] = true
-		if !spared[pid] && !table[pid].dead {
+		if !spared[pid] && !table[pid].dead() {
 			found[pid] = table[pid].ppid
 		}
 		todo = append(todo, children[pid]...)
@@ -107,7 +104,7 @@ func (s search) find() (quarry, error) {
 }
 
 // outside keeps those that do not stand below a walled process.
-func outside(list []int, walled map[int]bool, table map[int]process) []int {
+func outside(list []int, walled map[int]bool, table map[int]procStat) []int {
 	kept := list[:0]
 	for _, pid := range list {
 		below := false
@@ -123,8 +120,7 @@ func outside(list []int, walled map[int]bool, table map[int]process) []int {
 
 // carries reports whether a process of this user has one of the variables.
 func (s search) carries(pid int) bool {
-	uid, err := readUID(pid)
-	if err != nil || uid != os.Getuid() {
+	if !ownedBy(pid, os.Geteuid()) {
 		return false
 	}
 	env, err := readAll("/proc/" + strconv.Itoa(pid) + "/environ")
@@ -134,18 +130,16 @@ func (s search) carries(pid int) bool {
 	for len(env) > 0 {
 		var v []byte
 		v, env, _ = bytes.Cut(env, []byte{0})
-		for _, want := range s.carried {
-			if string(v) == want {
-				return true
-			}
+		if slices.Contains(s.carried, string(v)) {
+			return true
 		}
 	}
 	return false
 }
 
 // reaperArgs returns the arguments of a process in the role of a reaper, or nil.
-// Any process can pretend to be one; it gains that it is passed over where only
-// its ancestry makes it a match.
+// Any process can pretend to be one, by name and arguments; it gains that it is
+// itself passed over, and its descendants are not.
 func reaperArgs(pid int) []string {
 	b, err := readSmall("/proc/"+strconv.Itoa(pid)+"/cmdline", 1024)
 	if err != nil {
@@ -162,18 +156,10 @@ func reaperArgs(pid int) []string {
 	return args
 }
 
-// isHelper reports whether a process calls itself a helper.
-func isHelper(pid int) bool {
-	b, err := readSmall("/proc/"+strconv.Itoa(pid)+"/comm", 64)
-	return err == nil && string(bytes.TrimSuffix(b, []byte{'\n'})) == HelperName
-}
-
 func matchesAny(args, wanted []string) bool {
 	for _, a := range args {
-		for _, w := range wanted {
-			if a == w {
-				return true
-			}
+		if slices.Contains(wanted, a) {
+			return true
 		}
 	}
 	return false

@@ -58,7 +58,7 @@ func forkExec(path string, argv []string, attr *syscall.ProcAttr) (pid int, err 
 	unmasked(func() {
 		for range busyTries {
 			pid, err = syscall.ForkExec(path, argv, attr)
-			if err != syscall.ETXTBSY { //nolint:errorlint // ForkExec returns a bare errno
+			if err != syscall.ETXTBSY {
 				return
 			}
 			time.Sleep(busyPause)

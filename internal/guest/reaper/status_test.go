@@ -30,7 +30,7 @@ func TestStatus(t *testing.T) {
 		{"kill -9 $$", proc.Status{Code: 137, Signal: 9}},
 		{"kill -TERM $$", proc.Status{Code: 143, Signal: 15}},
 		{"kill -ABRT $$", proc.Status{Code: 134, Signal: 6}},
-		{"kill -STOP $$ & kill -CONT $$; exit 7", proc.Status{Code: 7}},
+		{"{ kill -STOP $$; kill -CONT $$; } & wait; exit 7", proc.Status{Code: 7}},
 		{"sh -c 'kill -9 $$'", proc.Status{Code: 137}}, // the shell's own code for its child
 	} {
 		t.Run(tc.script, func(t *testing.T) {
