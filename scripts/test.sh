@@ -52,6 +52,7 @@ step format scripts/format.sh --check
 step modules go mod tidy -diff
 step vet go vet ./...
 step race scripts/gotest.sh race
+step full scripts/gotest.sh full
 step integration scripts/gotest.sh integration
 step release check_release
 step lint scripts/lint.sh
