@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -46,7 +45,7 @@ func serve(o options, connect connector) error {
 		return err
 	}
 	reaper.Warm(warmThreads)
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := newLogger(os.Stderr)
 	files, err := local.New(local.Options{Mounts: o.mounts, TempTag: o.tag, ReadLimit: o.readLimit, Logger: log})
 	if err != nil {
 		return err
@@ -76,7 +75,8 @@ func serve(o options, connect connector) error {
 			Sweep: func(ctx context.Context, tag string) (int, error) { return sweep(ctx, files, runner, tag) },
 			Build: version.Version(), Tag: o.tag, Logger: log,
 		})
-		if !errors.Is(err, context.Canceled) {
+		// Asked to end, or the lease has ended, is no failure.
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, os.ErrClosed) {
 			served = err
 		}
 		served = errors.Join(served, runner.Close(context.Background())) // bounded by the commands' grace

@@ -34,7 +34,7 @@ func testEnv() []string { return []string{"PATH=/usr/local/bin:/usr/bin:/bin", "
 func newRunner(t testing.TB, change ...func(*Options)) *Runner {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
-	o := Options{Orphans: testOrphans}
+	o := Options{Orphans: testOrphans, Stderr: os.Stderr}
 	for _, c := range change {
 		c(&o)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -217,6 +218,28 @@ func TestSearchSparesItself(t *testing.T) {
 	if e := h.terminate(-1); e.Result.Outcome != proc.Gone {
 		t.Errorf("result %+v", e.Result)
 	}
+}
+
+// Who only calls itself a reaper is found like everybody else.
+func TestSearchFindsFalseReapers(t *testing.T) {
+	marker := newMarker(t)
+	id := newTracer(t)
+	fake := filepath.Join(t.TempDir(), reaperName) // the kernel names a script's process after its file
+	writeFile(t, fake, "#!/bin/sh\nsleep "+string(id)+"\n:\n", 0o755)
+	cmd := exec.Command(fake, roleReap, marker, string(id)) //nolint:noctx // killed below
+	cmd.Env = append(testEnv(), proc.MarkerVar+"="+marker)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	id.awaitCount(t, 2)
+	if st, err := readStat(cmd.Process.Pid); err != nil || st.name != reaperName {
+		t.Fatalf("the process is %+v, %v", st, err)
+	}
+	result, err := newRunner(t).Terminate(testContext(t), marker, -1)
+	if err != nil || result.Outcome != proc.Gone || result.Killed != 2 {
+		t.Errorf("%+v, %v; want two killed", result, err)
+	}
+	_ = cmd.Wait()
 }
 
 // A search's context ends it.

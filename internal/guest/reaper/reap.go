@@ -29,7 +29,7 @@ const (
 // reapMain is the role of one command's reaper. It waits for its order, runs the
 // command, and ends when the whole tree is gone.
 func reapMain() int {
-	if err := Harden("berth-reap"); err != nil {
+	if err := Harden(reaperName); err != nil {
 		return exitFailed
 	}
 	defaultSignals()

@@ -36,6 +36,9 @@ type Options struct {
 	Tag string
 	// NoSpare keeps no idle reaper: 2 MB less, about a millisecond more per start.
 	NoSpare bool
+	// Stderr is where a reaper that crashes says why; nil discards that. Reapers
+	// hold it open as long as their trees live, kept ones longer than this process.
+	Stderr *os.File
 	// Logger is told what could not be done on the side; nil discards. It never
 	// gets arguments or environments.
 	Logger *slog.Logger
@@ -49,6 +52,7 @@ type Runner struct {
 	reapers    *reapers
 	tag        string
 	spares     bool
+	stderr     *os.File
 	log        *slog.Logger
 	work       sync.WaitGroup // goroutines that end when their reaper does
 	// answerBound is the constant of that name; tests have less patience.
@@ -73,7 +77,7 @@ var _ proc.Runner = (*Runner)(nil)
 func New(o Options) *Runner {
 	r := &Runner{
 		self: o.Self, resolveDir: o.ResolveDir, orphans: o.Orphans, reapers: newReapers(),
-		tag: o.Tag, spares: !o.NoSpare, log: o.Logger, answerBound: answerBound, commands: make(map[*command]struct{}),
+		tag: o.Tag, spares: !o.NoSpare, stderr: o.Stderr, log: o.Logger, answerBound: answerBound, commands: make(map[*command]struct{}),
 	}
 	if r.self == "" {
 		r.self = selfExe

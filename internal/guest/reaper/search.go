@@ -48,7 +48,7 @@ type search struct {
 type quarry map[int]int
 
 // find returns the matches that are alive and their descendants, never this
-// process, one of those it descends from, or a reaper.
+// process, one of those it descends from, or a reaper that ends with its tree.
 func (s search) find() (quarry, error) {
 	all, err := pids()
 	if err != nil {
@@ -70,15 +70,15 @@ func (s search) find() (quarry, error) {
 	walled := make(map[int]bool) // not to be entered either
 	var todo []int
 	for pid, st := range table {
-		switch reaping := st.name == reaperName; {
+		reaping := st.name == reaperName
+		switch {
 		case s.own.has(pid), reaping && s.spareLive && table[st.ppid].name == HelperName:
 			walled[pid] = true
-		case reaping:
+		case spared[pid]:
+		case s.carries(pid): // a true reaper never does
+			todo = append(todo, pid)
+		case reaping && matchesAny(reaperArgs(pid), s.reaping):
 			spared[pid] = true // it ends when its tree has
-			if matchesAny(reaperArgs(pid), s.reaping) {
-				todo = append(todo, pid)
-			}
-		case !spared[pid] && s.carries(pid):
 			todo = append(todo, pid)
 		}
 	}
@@ -138,8 +138,8 @@ func (s search) carries(pid int) bool {
 }
 
 // reaperArgs returns the arguments of a process in the role of a reaper, or nil.
-// Any process can pretend to be one, by name and arguments; it gains that it is
-// itself passed over, and its descendants are not.
+// Any process can pretend to be one, by name and arguments. If it no longer carries
+// the variable either it gains nothing but what it had: not to be found.
 func reaperArgs(pid int) []string {
 	b, err := readSmall("/proc/"+strconv.Itoa(pid)+"/cmdline", 1024)
 	if err != nil {

@@ -38,20 +38,19 @@ func (r *Runner) spawn(args ...string) (*child, error) {
 	}
 	defer unix.Close(null)
 
-	pid, err := r.forkReaper(args, []uintptr{uintptr(null), uintptr(null), stderr(null), uintptr(theirs)})
+	stderr := null
+	if r.stderr != nil {
+		if stderr, err = descriptor(r.stderr); err != nil {
+			_ = c.Close()
+			return nil, err
+		}
+	}
+	pid, err := r.forkReaper(args, []uintptr{uintptr(null), uintptr(null), uintptr(stderr), uintptr(theirs)})
 	if err != nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("starting a reaper: %w", err)
 	}
 	return &child{pid: pid, conn: c}, nil
-}
-
-// stderr is where a reaper that panics says so.
-func stderr(null int) uintptr {
-	if _, err := unix.FcntlInt(2, unix.F_GETFD, 0); err != nil {
-		return uintptr(null)
-	}
-	return 2
 }
 
 // forkReaper runs the helper's program in the role of a reaper.

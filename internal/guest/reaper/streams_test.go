@@ -20,9 +20,10 @@ import (
 	"github.com/workberth/workberth/internal/guest/proc"
 )
 
-// repeats is how often a test repeats what failed elsewhere one time in many.
+// repeats is how often a test repeats what failed elsewhere one time in many. The
+// race detector makes every process it is in many times larger and slower.
 func repeats(n int) int {
-	if testing.Short() {
+	if testing.Short() || raceEnabled {
 		return max(n/10, 3)
 	}
 	return n
@@ -138,10 +139,7 @@ func TestOutputIsExact(t *testing.T) {
 // 200 commands at once, each with 1 MiB of its own.
 func TestManyAtOnce(t *testing.T) {
 	r := newRunner(t)
-	n := 200
-	if testing.Short() {
-		n = 30
-	}
+	n := repeats(200)
 	const size = 1 << 20
 	var wg sync.WaitGroup
 	var bad atomic.Int32
