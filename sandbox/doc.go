@@ -25,5 +25,17 @@
 // After [Sandbox.Revoke] nothing new may start and nothing may be written;
 // what runs can still be terminated (SBX-08, SBX-09, SBX-13).
 //
+// # For backends
+//
+// A backend's Ensure begins with [Resolve] (defaults, validation, identity), takes
+// the sandbox with [Registry.Claim], ends what a dead owner left with [Claim.Reap],
+// and keeps what it has to know in the [Record]. Package backendtest is the suite it
+// has to pass.
+//
+// # Secrets
+//
+// Values of environment variables are in no record, no log and no error; [Env] and
+// [Config] print the names only. The hash of a configuration covers them.
+//
 // This package knows no engine, no wire protocol and no command line.
 package sandbox

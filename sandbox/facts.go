@@ -76,18 +76,19 @@ func readSmallFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// resolve returns path without links. A path whose last elements do not exist is
-// resolved as far as it exists, so that two spellings of it compare equal.
+// resolve returns path without links. It is not cleaned first: behind a link ".."
+// leads somewhere else than the text says. A path whose last elements do not exist
+// is resolved as far as it exists, so that two spellings of it compare equal.
 func (f HostFacts) resolve(path string) string {
-	path = filepath.Clean(path)
 	rest := ""
-	for p := path; ; p = filepath.Dir(p) {
+	for p := path; p != ""; {
 		if r, err := f.EvalSymlinks(p); err == nil {
 			return filepath.Join(r, rest)
 		}
-		if p == "/" || p == "." {
-			return path
-		}
-		rest = filepath.Join(filepath.Base(p), rest)
+		p = strings.TrimRight(p, "/")
+		i := strings.LastIndexByte(p, '/')
+		rest = filepath.Join(p[i+1:], rest)
+		p = p[:i+1]
 	}
+	return filepath.Clean(path)
 }

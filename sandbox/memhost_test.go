@@ -111,7 +111,7 @@ func testHost() memHost {
 		"/etc/hostname": "file", "/etc/ssl": "dir", "/proc/1": "dir", "/sys": "dir", "/dev/sda": "device", "/dev/null": "device", "/boot": "dir",
 		"/root/x": "dir", "/usr/share": "dir", "/opt/tools": "dir", "/tmp": "dir",
 		"/run/docker.sock": "socket", "/run/podman/podman.sock": "socket", "/run/user/1000/podman/podman.sock": "socket",
-		"/run/other/pipe": "fifo", "/run/other/service.sock": "socket", "/var/run": "->/run", "/var/lib/docker": "dir", "/var/cache": "dir",
+		"/run/media/ann/usb/work": "dir", "/run/other/pipe": "fifo", "/run/other/service.sock": "socket", "/var/run": "->/run", "/var/lib/docker": "dir", "/var/cache": "dir",
 		"/home/ann/.ssh/id": "file", "/home/ann/.gnupg": "dir", "/home/ann/.aws": "dir", "/home/ann/.kube": "dir", "/home/ann/.docker": "dir",
 		"/home/ann/.config/gcloud": "dir", "/home/ann/.config/other": "dir", "/home/ann/.config/berth": "dir",
 		"/home/ann/work": "dir", "/home/ann/work/file.txt": "file", "/home/ann/data": "dir", "/home/ann/state/berth/x": "dir",

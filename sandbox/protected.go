@@ -25,6 +25,13 @@ type protectedPath struct {
 	path  string
 	reach reach
 	why   string
+	// except is a path below that is not protected by it.
+	except string
+}
+
+// covers reports whether s, absolute and clean, lies below the path and is protected by it.
+func (p protectedPath) covers(s string) bool {
+	return p.reach == everything && pathWithin(p.path, s) && (p.except == "" || !pathWithin(p.except, s))
 }
 
 // protectedPaths lists them for this machine and user, each as it is usually
@@ -36,9 +43,9 @@ func (f HostFacts) protectedPaths() []protectedPath {
 			if p = filepath.Clean(p); !filepath.IsAbs(p) {
 				continue
 			}
-			out = append(out, protectedPath{p, r, why})
+			out = append(out, protectedPath{path: p, reach: r, why: why})
 			if real := f.resolve(p); real != p {
-				out = append(out, protectedPath{real, r, why})
+				out = append(out, protectedPath{path: real, reach: r, why: why})
 			}
 		}
 	}
@@ -47,7 +54,10 @@ func (f HostFacts) protectedPaths() []protectedPath {
 	add(everything, "it is an interface of the kernel", "/proc", "/sys")
 	add(everything, "it holds the devices of this machine", "/dev")
 	add(everything, "it holds the kernel and its loader", "/boot")
-	add(itself, "it holds the sockets of this machine's services", "/run", "/var/run")
+	for _, run := range []string{"/run", "/var/run"} {
+		// Removable disks are mounted in one place below it, which is no service.
+		out = append(out, protectedPath{path: run, reach: everything, why: "it holds the sockets of this machine's services", except: run + "/media"})
+	}
 	add(everything, "it holds sockets of the user's services", "/run/user")
 	add(everything, "it gives control over a container engine",
 		"/run/docker.sock", "/var/run/docker.sock", "/run/docker", "/run/podman", "/run/containerd", "/run/crio",
@@ -84,12 +94,12 @@ func homeSecrets() []protectedPath {
 		".netrc", ".git-credentials", ".config/git/credentials", ".npmrc", ".pypirc", ".password-store", ".vault-token",
 		".local/share/keyrings", ".mozilla", ".config/google-chrome", ".config/chromium", ".codex", ".config/berth", ".local/state/berth",
 	} {
-		out = append(out, protectedPath{p, everything, keys})
+		out = append(out, protectedPath{path: p, reach: everything, why: keys})
 	}
 	for _, p := range []string{
 		".docker", ".config/containers", ".local/share/containers", ".local/share/docker", ".colima", ".rd", ".orbstack", ".lima",
 	} {
-		out = append(out, protectedPath{p, everything, engine})
+		out = append(out, protectedPath{path: p, reach: everything, why: engine})
 	}
 	return out
 }
@@ -117,7 +127,7 @@ func (v *validator) protectedBy(source string) string {
 				return p.why
 			case pathWithin(s, p.path):
 				return fmt.Sprintf("it contains %s: %s", p.path, p.why)
-			case p.reach == everything && pathWithin(p.path, s):
+			case p.covers(s):
 				return fmt.Sprintf("it lies in %s: %s", p.path, p.why)
 			}
 		}
@@ -147,13 +157,13 @@ func systemTargets() []protectedPath {
 	const system = "it would cover the system inside"
 	var out []protectedPath
 	for _, p := range []string{"/proc", "/sys", "/dev"} {
-		out = append(out, protectedPath{p, everything, "it is an interface of the kernel inside"})
+		out = append(out, protectedPath{path: p, reach: everything, why: "it is an interface of the kernel inside"})
 	}
 	for _, p := range []string{
 		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64",
 		"/etc", "/boot", "/etc/passwd", "/etc/group", "/etc/ld.so.preload", "/etc/ld.so.cache",
 	} {
-		out = append(out, protectedPath{p, itself, system})
+		out = append(out, protectedPath{path: p, reach: itself, why: system})
 	}
 	return out
 }
@@ -169,7 +179,7 @@ func coveredBy(target string) string {
 		return "it is where the guest helper lies"
 	}
 	for _, p := range systemTargets() {
-		if target == p.path || pathWithin(target, p.path) || p.reach == everything && pathWithin(p.path, target) {
+		if target == p.path || pathWithin(target, p.path) || p.covers(target) {
 			return p.why
 		}
 	}
