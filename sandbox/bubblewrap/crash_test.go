@@ -2,8 +2,10 @@ package bubblewrap
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -104,8 +106,70 @@ func TestKillAtAnyMoment(t *testing.T) {
 		}
 		eventually(t, "the control groups to go", func() bool { return len(groupsOf(t, sb.Info().ID)) == 0 })
 	}
-	eventually(t, "the last processes to go", func() bool { return len(pidsOf(t, filepath.Join(r.ws))) == 0 })
+	defer func() {
+		for _, pid := range pidsOf(t, r.ws) {
+			cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			stack, _ := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", pid))
+			t.Logf("process %d is left: %q waiting in %s", pid, cmdline, stack)
+		}
+	}()
+	eventually(t, "the last processes to go", func() bool { return len(pidsOf(t, r.ws)) == 0 })
 	if entries, err := os.ReadDir(r.state + "/sandboxes"); err != nil || len(entries) > 2 {
 		t.Errorf("records %v, %v", entries, err)
+	}
+}
+
+// What bwrap leaves when it is killed at the worst moment is found by its tag: in
+// the note of a generation that never came to life.
+func TestStuckChild(t *testing.T) {
+	r := newRig(t)
+	res, err := sandbox.Resolve(Name, r.spec(), r.facts, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, err := r.registry.Claim(t.Context(), res.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag, other := "0123456789abcdef", "fedcba9876543210"
+	if err := (note{Tag: tag}).write(claim.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	if err := claim.Release(); err != nil {
+		t.Fatal(err)
+	}
+	stuck := func(arg string) *exec.Cmd {
+		cmd := exec.Command("/bin/sh", "-c", "read x", "bwrap", arg)
+		if _, err := cmd.StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+		return cmd
+	}
+	ours, like, foreign := stuck("--tag="+tag), stuck("--tag="+tag+"0"), stuck("--tag="+other)
+	// Another sandbox of the same state looks after it.
+	spec := r.spec()
+	spec.Session = "another"
+	if err := ensure(t, r.Backend, spec).Close(); err != nil {
+		t.Fatal(err)
+	}
+	state, err := ours.Process.Wait()
+	if err != nil || state.Success() {
+		t.Errorf("%v, %v", state, err)
+	}
+	for _, cmd := range []*exec.Cmd{like, foreign} {
+		ref, err := sandbox.RefOf(cmd.Process.Pid)
+		if err != nil || !ref.Alive() {
+			t.Errorf("%q was ended, too: %v", cmd.Args, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(claim.Dir(), noteFile)); err == nil {
+		t.Error("the note is left")
 	}
 }

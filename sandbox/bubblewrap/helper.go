@@ -6,7 +6,7 @@ import (
 
 // helperArgs tells the helper its role.
 func helperArgs(tag string, mounts fsbridge.MountTable) []string {
-	args := []string{"serve", "--tag=" + tag}
+	args := []string{"serve", tagArg(tag)}
 	for _, m := range mounts {
 		mode := "rw"
 		if m.ReadOnly {
@@ -19,3 +19,6 @@ func helperArgs(tag string, mounts fsbridge.MountTable) []string {
 
 // helperVersionArgs make the helper tell its version and end.
 func helperVersionArgs() []string { return []string{"version"} }
+
+// tagArg carries the tag of a generation.
+func tagArg(tag string) string { return "--tag=" + tag }

@@ -88,7 +88,7 @@ func newLimits(id sandbox.ID, dir, tag string, want sandbox.Limits, a account, u
 	}
 	missing := map[cgroup.Controller]error{}
 	if want.Pids > 0 || want.MemoryBytes > 0 || want.CPUs > 0 {
-		if err := l.makeGroup(dir, groupName(id, tag), want, missing); err != nil {
+		if err := l.makeGroup(dir, tag, groupName(id, tag), want, missing); err != nil {
 			return nil, err
 		}
 	}
@@ -124,7 +124,7 @@ func newLimits(id sandbox.ID, dir, tag string, want sandbox.Limits, a account, u
 }
 
 // makeGroup makes the control group and notes what it cannot do.
-func (l *limits) makeGroup(dir, name string, want sandbox.Limits, missing map[cgroup.Controller]error) error {
+func (l *limits) makeGroup(dir, tag, name string, want sandbox.Limits, missing map[cgroup.Controller]error) error {
 	none := func(err error) {
 		for _, c := range []cgroup.Controller{cgroup.Pids, cgroup.Memory, cgroup.CPU} {
 			missing[c] = err
@@ -139,7 +139,9 @@ func (l *limits) makeGroup(dir, name string, want sandbox.Limits, missing map[cg
 	if want.Pids > 0 {
 		bound.Pids = want.Pids + overhead
 	}
-	group, left, err := host.Create(name, bound, func(dirs []string) error { return noteGroup(dir, name, dirs) })
+	group, left, err := host.Create(name, bound, func(dirs []string) error {
+		return note{Tag: tag, Group: name, Dirs: dirs}.write(dir)
+	})
 	if err != nil {
 		return err
 	}

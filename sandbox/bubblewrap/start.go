@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -128,6 +129,9 @@ func (g *generation) attempt(ctx context.Context) (err error) {
 			err = errors.Join(err, g.undo())
 		}
 	}()
+	if err := (note{Tag: g.Tag}).write(g.Claim.Dir()); err != nil {
+		return fmt.Errorf("note what is about to be made: %w", err)
+	}
 	spec := g.Resolved.Spec
 	if g.limits, err = newLimits(g.Resolved.ID, g.Claim.Dir(), g.Tag, spec.Config.Limits, g.account, g.plan.userns, g.b.log); err != nil {
 		return err
@@ -143,9 +147,7 @@ func (g *generation) attempt(ctx context.Context) (err error) {
 	}
 	g.runtime = rt
 	entered := rt.enter()
-	if g.conn, err = client.New(ctx, conn, client.Options{
-		SkipLimit: -1, HandshakeTimeout: handshakeBound, Build: g.b.build, Logger: g.b.log,
-	}); err == nil {
+	if g.conn, err = g.greet(ctx, conn); err == nil {
 		err = rt.adopt()
 	}
 	if err != nil {
@@ -155,6 +157,23 @@ func (g *generation) attempt(ctx context.Context) (err error) {
 		return fmt.Errorf("%w: the limits cannot be put into force: %w", sandbox.ErrUnavailable, err)
 	}
 	return nil
+}
+
+// greet waits for the helper to speak, as long as bwrap lives: what it has started
+// may keep the connection open without ever using it.
+func (g *generation) greet(ctx context.Context, conn net.Conn) (*client.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-g.runtime.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return client.New(ctx, conn, client.Options{
+		SkipLimit: -1, HandshakeTimeout: handshakeBound, Build: g.b.build, Logger: g.b.log,
+	})
 }
 
 // explain says why the helper did not come to life.
@@ -190,12 +209,16 @@ func (g *generation) undo() error {
 	}
 	if g.runtime != nil {
 		failures = append(failures, g.runtime.Kill(ctx))
+		if g.runtime.processOne().IsZero() {
+			failures = append(failures, endTagged(ctx, g.Tag))
+		}
 		g.runtime = nil
 	}
 	if g.limits != nil && g.limits.group != nil {
-		failures = append(failures, g.limits.group.Remove(ctx), forgetGroup(g.Claim.Dir()))
-		g.limits = nil
+		failures = append(failures, g.limits.group.Remove(ctx))
 	}
+	g.limits = nil
+	failures = append(failures, forget(g.Claim.Dir()))
 	return errors.Join(failures...)
 }
 
@@ -215,10 +238,11 @@ func (g *generation) facts() map[string]string {
 
 // release frees what the generation holds beside its processes.
 func (g *generation) release(ctx context.Context) error {
-	if g.limits.group == nil {
-		return nil
+	var err error
+	if g.limits.group != nil {
+		err = g.limits.group.Remove(ctx)
 	}
-	return errors.Join(g.limits.group.Remove(ctx), forgetGroup(g.Claim.Dir()))
+	return errors.Join(err, forget(g.Claim.Dir()))
 }
 
 // selfUID is the user of this process.

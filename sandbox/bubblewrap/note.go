@@ -1,0 +1,139 @@
+package bubblewrap
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/workberth/workberth/internal/cgroup"
+	"github.com/workberth/workberth/sandbox"
+)
+
+// noteFile is the file in a sandbox's own directory that tells what a generation is
+// about to make on this machine. It is written before anything is made and removed
+// after everything is gone, so a process that dies at any moment leaves nothing that
+// nobody knows of. It need not be flushed: neither processes nor control groups
+// survive a fall of the machine.
+const noteFile = "start.json"
+
+// note is its content.
+type note struct {
+	// Tag is in the arguments of bwrap and of everything it becomes.
+	Tag string `json:"tag"`
+	// Group and Dirs are the control group.
+	Group string   `json:"group,omitempty"`
+	Dirs  []string `json:"dirs,omitempty"`
+}
+
+// write writes the note of a sandbox whose directory is dir.
+func (n note) write(dir string) error {
+	data, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, noteFile), data, 0o600)
+}
+
+// forget removes the note.
+func forget(dir string) error {
+	err := os.Remove(filepath.Join(dir, noteFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// clearAway ends and removes what an earlier generation of a claimed sandbox has
+// left. The claim proves that no live generation has it.
+func clearAway(ctx context.Context, claim *sandbox.Claim) error {
+	data, err := os.ReadFile(filepath.Join(claim.Dir(), noteFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var n note
+	if json.Unmarshal(data, &n) != nil || len(n.Tag) != tagLen { // cut short, so nothing was made
+		return forget(claim.Dir())
+	}
+	if err := endTagged(ctx, n.Tag); err != nil {
+		return err
+	}
+	if len(n.Dirs) > 0 {
+		group, err := cgroup.Leftover(n.Group, n.Dirs)
+		if err != nil {
+			return fmt.Errorf("the note of a control group: %w", err)
+		}
+		if err := errors.Join(group.Kill(ctx), group.Remove(ctx)); err != nil {
+			return err
+		}
+	}
+	return forget(claim.Dir())
+}
+
+// tagLen is the length of a tag: 64 random bits, which no other process has in its
+// arguments by chance.
+const tagLen = 16
+
+// endTagged ends the processes that carry the tag in their arguments. Usually there
+// is none: bwrap dies with its parent. But one that is killed just after it has made
+// its child leaves that waiting for it for ever.
+func endTagged(ctx context.Context, tag string) error {
+	cmdlines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, path := range cmdlines {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		ref, err := sandbox.RefOf(pid)
+		if err != nil {
+			continue // it has ended
+		}
+		// Looked at after the identity was taken: a process that has got the number of
+		// another one since is not killed.
+		data, err := os.ReadFile(path)
+		if err != nil || !slices.ContainsFunc(bytes.Split(data, []byte{0}), func(arg []byte) bool { return string(arg) == tagArg(tag) }) {
+			continue
+		}
+		failures = append(failures, ref.Kill(ctx))
+	}
+	return errors.Join(failures...)
+}
+
+// clearAll does what clearAway does for every sandbox of this backend that nobody
+// holds.
+func (b *Backend) clearAll(ctx context.Context) error {
+	notes, err := filepath.Glob(filepath.Join(b.opts.StateDir, "sandboxes", Name+"-*", noteFile))
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, path := range notes {
+		id := sandbox.ID(filepath.Base(filepath.Dir(path)))
+		rec, err := b.registry.Get(id)
+		if err == nil && rec.Info.Owner.Alive() {
+			continue // the usual case, without a lock
+		}
+		claim, err := b.registry.Claim(ctx, id)
+		if errors.Is(err, sandbox.ErrInUse) {
+			continue
+		}
+		if err == nil {
+			err = errors.Join(clearAway(ctx, claim), claim.Release())
+		}
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
