@@ -78,7 +78,11 @@ func (a *app) generalChecks(configErr error) []sandbox.Check {
 	}
 	h, err := helperbin.Find(a.helperOptions())
 	add("helper", h.Path+" ("+string(h.Source)+")", err, "build it with: make build, or set BERTH_GUEST to its path")
-	add("configuration", config.DefaultPath(a.getenv), configErr, "correct the file; see: berth config check")
+	file := config.DefaultPath(a.getenv)
+	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+		file = "none at " + file + ": the defaults apply"
+	}
+	add("configuration", file, configErr, "correct the file; see: berth config check")
 	_, err = a.registry()
 	_, remedy := classify(err)
 	add("state directory", owner.DefaultStateDir(a.getenv), err, remedy)
