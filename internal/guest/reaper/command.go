@@ -255,7 +255,8 @@ func (c *command) tell(err error) {
 // Its descendants are this process's orphans now, or nobody's.
 func (c *command) lost() {
 	c.r.reapers.signal(c.reaper.pid, unix.SIGKILL) // if it only hung up
-	reason := obituary(c.r.reapers.bury(c.reaper.pid))
+	end := c.r.reapers.bury(c.reaper.pid)
+	reason := obituary(end)
 	result := c.hunt(context.Background())
 	switch result.Outcome {
 	case proc.Gone:
@@ -271,9 +272,12 @@ func (c *command) lost() {
 	c.mu.Lock()
 	forking := c.forking
 	c.mu.Unlock()
-	if forking {
+	switch {
+	case forking:
 		c.tell(nil)
-	} else {
+	case end.Exited() && end.ExitStatus() == exitRuntime:
+		c.tell(&proc.StartError{Reason: proc.LimitReached, What: c.spec.Argv[0], Err: errors.New("no room for its reaper's threads or memory")})
+	default:
 		c.tell(&proc.StartError{Reason: proc.Internal, What: c.spec.Argv[0], Err: errors.New(reason)})
 	}
 	c.setStatus(proc.Status{Unknown: true, Code: unknownCode, Reason: reason})

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,6 +31,9 @@ const roleHost = "host"
 type hostOrder struct {
 	Spec proc.Spec
 	Tag  string
+	// Fill starts the command again and again until that is refused, closes what was
+	// started, and goes on.
+	Fill bool
 	// Search, when set, is a marker that the host terminates first.
 	Search string
 	// Name is what the host calls itself in a process list.
@@ -101,6 +105,9 @@ func hostRun(r *Runner, order hostOrder) {
 		}
 		out.print(hostEvent{Event: "searched", Result: &result})
 	}
+	if order.Fill {
+		hostFill(ctx, r, order.Spec, out)
+	}
 	p, err := r.Start(ctx, order.Spec, proc.IO{Stdout: out, Stderr: out})
 	if err != nil {
 		out.print(hostEvent{Event: "failed", Text: err.Error()})
@@ -132,6 +139,31 @@ func hostRun(r *Runner, order hostOrder) {
 		return
 	}
 	out.print(hostEvent{Event: "closed"})
+}
+
+// hostFill starts commands until there is no room for more.
+func hostFill(ctx context.Context, r *Runner, spec proc.Spec, out *hostPrinter) {
+	var started []proc.Process
+	for {
+		p, err := r.Start(ctx, spec, proc.IO{})
+		if err == nil {
+			started = append(started, p)
+			continue
+		}
+		reason := "no StartError: " + err.Error()
+		var e *proc.StartError
+		if errors.As(err, &e) {
+			reason = string(e.Reason)
+		}
+		out.print(hostEvent{Event: "refused", Text: reason, Pid: len(started)})
+		break
+	}
+	for _, p := range started {
+		result, err := p.Terminate(ctx, -1)
+		if err != nil || result.Outcome != proc.Gone {
+			out.print(hostEvent{Event: "failed", Text: fmt.Sprint(result, err)})
+		}
+	}
 }
 
 // host is a process in the role of a host.

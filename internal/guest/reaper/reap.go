@@ -24,6 +24,9 @@ const warmThreads = 2
 const (
 	exitDone   = 0
 	exitFailed = 1
+	// exitRuntime is how the Go runtime ends a program that it cannot give threads
+	// or memory to. Before a command is started a reaper has hardly another reason.
+	exitRuntime = 2
 )
 
 // reapMain is the role of one command's reaper. It waits for its order, runs the
