@@ -107,12 +107,7 @@ func caughtBy() map[string]string {
 // TestMutants: each fault is found by the check that is there for it, which TestReference shows to
 // pass without one. The check runs in a process of its own, since it must fail.
 func TestMutants(t *testing.T) {
-	prog := t.TempDir() + "/testprog"
-	build := exec.Command("go", "build", "-o", prog, "./testprog")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	prog := buildTestprog(t)
 	for i, fault := range wrongs() {
 		if testing.Short() && i%4 != 0 {
 			continue
@@ -123,24 +118,36 @@ func TestMutants(t *testing.T) {
 			if check == "" {
 				t.Fatal("no check is named that finds it")
 			}
-			if out, passed := runCheck(t, prog, fault, check); passed {
+			if out, passed := runCheckOf(t, "TestReference", check, prog, faultVar+"="+fault); passed {
 				t.Errorf("%s passes with the fault:\n%s", check, out)
 			}
 		})
 	}
 }
 
-// runCheck runs one check on the reference backend with a fault.
-func runCheck(t *testing.T, prog, fault, check string) (output string, passed bool) {
+// buildTestprog builds what runs inside once for several processes.
+func buildTestprog(t *testing.T) string {
 	t.Helper()
-	pattern := "^TestReference$/^" + strings.ReplaceAll(check, "/", "$/^") + "$"
+	prog := t.TempDir() + "/testprog"
+	build := exec.Command("go", "build", "-o", prog, "./testprog")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return prog
+}
+
+// runCheckOf runs one check of a test of this package in a process of its own.
+func runCheckOf(t *testing.T, test, check, prog, env string) (output string, passed bool) {
+	t.Helper()
+	pattern := "^" + test + "$/^" + strings.ReplaceAll(check, "/", "$/^") + "$"
 	cmd := exec.Command(os.Args[0], "-test.run="+pattern, "-test.short", "-test.v", "-test.timeout=2m")
 	tmp := t.TempDir()
-	cmd.Env = append(os.Environ(), faultVar+"="+fault, "BERTH_TESTPROG="+prog, "TMPDIR="+tmp)
+	cmd.Env = append(os.Environ(), env, "BERTH_TESTPROG="+prog, "TMPDIR="+tmp)
 	cmd.WaitDelay = time.Second // what a fault leaves running holds the output open
 	out, err := cmd.CombinedOutput()
 	endAll(tmp)
-	if !strings.Contains(string(out), "=== RUN   TestReference/"+check) {
+	if !strings.Contains(string(out), "=== RUN   "+test+"/"+check) {
 		t.Fatalf("there is no check %s:\n%s", check, out)
 	}
 	return string(out), err == nil

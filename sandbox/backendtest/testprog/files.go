@@ -158,7 +158,9 @@ func swap(args []string) error {
 }
 
 // probe OP PATH [OP PATH ...] tries each operation and writes what came of it as a JSON list: "ok" or
-// the name of the error. Operations: read, list, write, mkdir, exec.
+// the name of the error. Operations: read, list, write, mkdir, exec. What is tried must do no
+// harm where it should have been refused: existing files are opened and not written, and what is
+// made is removed again.
 func probe(args []string) error {
 	results := []string{}
 	for i := 0; i+1 < len(args); i += 2 {
@@ -184,14 +186,24 @@ func try(op, path string) error {
 		_, err := os.ReadDir(path)
 		return err
 	case "write":
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if errors.Is(err, os.ErrExist) {
+			if f, err = os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {
+				err = f.Close()
+			}
+			return err
+		}
 		if err != nil {
 			return err
 		}
 		_, err = f.WriteString("x")
-		return errors.Join(err, f.Close())
+		return errors.Join(err, f.Close(), os.Remove(path))
 	case "mkdir":
-		return os.Mkdir(filepath.Clean(path), 0o777)
+		err := os.Mkdir(filepath.Clean(path), 0o777)
+		if err == nil {
+			err = os.Remove(path)
+		}
+		return err
 	case "exec":
 		return unix.Access(path, unix.X_OK)
 	}
