@@ -39,14 +39,14 @@ func FuzzReadRecord(f *testing.F) {
 
 // What is no regular file is not waited for and not followed.
 func TestReadOddRecord(t *testing.T) {
-	for name, make := range map[string]func(string) error{
+	for name, plant := range map[string]func(string) error{
 		"link":      func(p string) error { return os.Symlink("/etc/passwd", p) },
 		"directory": func(p string) error { return os.Mkdir(p, 0o700) },
 		"fifo":      func(p string) error { return syscall.Mkfifo(p, 0o600) },
 		"huge":      func(p string) error { return errors.Join(os.WriteFile(p, nil, 0o600), os.Truncate(p, 1<<40)) },
 	} {
 		dir := t.TempDir()
-		if err := make(filepath.Join(dir, recordName)); err != nil {
+		if err := plant(filepath.Join(dir, recordName)); err != nil {
 			t.Fatal(err)
 		}
 		var corrupt *corruptError
