@@ -29,7 +29,7 @@ func runBridgetest(t *testing.T, target *Target, prog string) {
 		}
 	}
 	bridgetest.Run(t, bridgetest.Target{
-		Name: target.Name, // the backend's own report has another file name
+		Name: "sandbox-" + target.Name, // neither the backend nor a bridge of the same name
 		New: func(t testing.TB, o bridgetest.Options) *bridgetest.Environment {
 			return newBridgeEnvironment(t, target, prog, o)
 		},
