@@ -52,7 +52,7 @@ func BenchmarkTrueAtLeisure(b *testing.B) {
 	r := newRunner(b)
 	for b.Loop() {
 		b.StopTimer()
-		eventually(b, "an idle reaper", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.spare != nil })
+		eventually(b, "an idle reaper", func() bool { return r.stock.ready() > 0 })
 		time.Sleep(3 * time.Millisecond) //sleep: the pause is what is meant
 		b.StartTimer()
 		p, err := r.Start(b.Context(), proc.Spec{Argv: []string{"/bin/true"}}, proc.IO{})

@@ -24,8 +24,10 @@ type command struct {
 	spec    proc.Spec
 	pipes   *plumbing
 	streams proc.IO
-	reaper  *child
-	pid     int // valid once started
+	reaper  *child // this command's until over is closed
+	turn    uint64 // which of the reaper's commands this is
+	large   bool   // so large an order that its reaper is not worth keeping
+	pid     int    // valid once started
 
 	started chan error    // gets one value
 	ended   chan struct{} // closed once status is valid
@@ -45,9 +47,20 @@ type command struct {
 
 var _ proc.Process = (*command)(nil)
 
+// largeOrder is how many bytes of arguments and environment make a reaper so much
+// larger than a new one that it is not worth keeping.
+const largeOrder = 1 << 20
+
 func newCommand(r *Runner, spec proc.Spec, pipes *plumbing, streams proc.IO) *command {
+	size := 0
+	for _, list := range [][]string{spec.Argv, spec.Env} {
+		for _, s := range list {
+			size += len(s)
+		}
+	}
 	return &command{
-		r: r, spec: spec, pipes: pipes, streams: streams,
+		large: size > largeOrder,
+		r:     r, spec: spec, pipes: pipes, streams: streams,
 		started: make(chan error, 1), ended: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
 		requests: make(map[uint64]chan<- proc.TerminateResult),
 	}
@@ -73,7 +86,7 @@ func (c *command) awaitStart(ctx context.Context) error {
 			c.pipes.closeOurs()
 			return err
 		case <-nudge.C:
-			c.r.reapers.signal(c.reaper.pid, unix.SIGCONT) // the command may have stopped it
+			c.signalReaper(unix.SIGCONT) // the command may have stopped it
 		case <-ctx.Done():
 			err = ctx.Err()
 		case <-timer.C:
@@ -89,7 +102,7 @@ func (c *command) abandon() {
 	ctx, cancel := context.WithTimeout(context.Background(), killBound)
 	defer cancel()
 	if _, err := c.Terminate(ctx, -1); err != nil {
-		c.r.reapers.signal(c.reaper.pid, unix.SIGKILL)
+		c.signalReaper(unix.SIGKILL)
 	}
 	c.pipes.closeOurs()
 }
@@ -149,157 +162,6 @@ func (c *command) settle() {
 	c.pipes.closeOurs()
 }
 
-// listen acts on what the reaper says, until it is gone.
-func (c *command) listen() {
-	gone := false
-	for !gone {
-		kind, payload, fds, err := c.reaper.conn.recv(maxReply)
-		closeFDs(fds)
-		if err == nil {
-			gone, err = c.hear(kind, payload)
-		}
-		if err != nil {
-			break
-		}
-	}
-	c.mu.Lock()
-	detached := c.detached
-	c.mu.Unlock()
-	_ = c.reaper.conn.Close()
-	switch {
-	case detached:
-		c.setStatus(proc.Status{Unknown: true, Code: unknownCode, Reason: "the helper ended before the command did"})
-		c.finish(proc.TerminateResult{Outcome: proc.Unknown})
-		return
-	case gone:
-		c.finish(proc.TerminateResult{Outcome: proc.Gone})
-		c.r.reapers.signal(c.reaper.pid, unix.SIGKILL) // it has nothing left to do
-		c.r.reapers.bury(c.reaper.pid)
-	default:
-		c.lost()
-	}
-}
-
-// hear acts on one message. gone means that it was the last one.
-func (c *command) hear(kind message, payload []byte) (gone bool, err error) {
-	switch kind {
-	case msgForking:
-		c.mu.Lock()
-		c.forking = true
-		c.mu.Unlock()
-	case msgStarted:
-		pid, err := decodeNumber(payload)
-		if err != nil {
-			return false, err
-		}
-		if pid <= 0 || !c.begin(pid) {
-			return false, fmt.Errorf("unexpected start of process %d", pid)
-		}
-	case msgFailed:
-		f, err := decodeFailure(payload)
-		if err != nil {
-			return false, err
-		}
-		if f.what == "" {
-			f.what = c.spec.Argv[0]
-		}
-		c.tell(f.err())
-		return true, nil
-	case msgExited:
-		s, err := decodeStatus(payload)
-		if err != nil {
-			return false, err
-		}
-		c.setStatus(s)
-	case msgTerminated:
-		t, err := decodeTerminated(payload)
-		if err != nil {
-			return false, err
-		}
-		c.mu.Lock()
-		reply := c.requests[t.id]
-		delete(c.requests, t.id)
-		c.mu.Unlock()
-		if reply != nil {
-			reply <- t.result
-		}
-	case msgGone:
-		return true, nil
-	default:
-		return false, fmt.Errorf("unknown message %d", kind)
-	}
-	return false, nil
-}
-
-// begin takes note that the command runs; it does so once.
-func (c *command) begin(pid int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.pid != 0 {
-		return false
-	}
-	c.pid, c.running = pid, true
-	c.tell(nil)
-	return true
-}
-
-// tell tells who waits for the start what came of it; the first word counts.
-func (c *command) tell(err error) {
-	select {
-	case c.started <- err:
-	default:
-	}
-}
-
-// lost is what happens when the reaper ends without a word: somebody killed it.
-// Its descendants are this process's orphans now, or nobody's.
-func (c *command) lost() {
-	c.r.reapers.signal(c.reaper.pid, unix.SIGKILL) // if it only hung up
-	end := c.r.reapers.bury(c.reaper.pid)
-	reason := obituary(end)
-	result := c.hunt(context.Background())
-	switch result.Outcome {
-	case proc.Gone:
-		reason += "; its processes were ended"
-	case proc.Survivors:
-		reason += fmt.Sprintf("; processes are left: %v", result.Pids)
-	default:
-		reason += "; what became of its processes is not known"
-	}
-	c.r.log.Warn("reaper lost", "pid", c.pid, "reason", reason)
-	// A command that killed its reaper before that could say so was started; one
-	// whose reaper died earlier was not.
-	c.mu.Lock()
-	forking := c.forking
-	c.mu.Unlock()
-	switch {
-	case forking:
-		c.tell(nil)
-	case end.Exited() && end.ExitStatus() == exitRuntime:
-		c.tell(&proc.StartError{Reason: proc.LimitReached, What: c.spec.Argv[0], Err: errors.New("no room for its reaper's threads or memory")})
-	default:
-		c.tell(&proc.StartError{Reason: proc.Internal, What: c.spec.Argv[0], Err: errors.New(reason)})
-	}
-	c.setStatus(proc.Status{Unknown: true, Code: unknownCode, Reason: reason})
-	c.finish(result)
-}
-
-// hunt ends what a killed reaper left behind.
-func (c *command) hunt(ctx context.Context) proc.TerminateResult {
-	if c.r.orphans != nil {
-		return c.r.orphans.clear()
-	}
-	if c.spec.Marker == "" {
-		return proc.TerminateResult{Outcome: proc.Unknown}
-	}
-	s := search{carried: []string{proc.MarkerVar + "=" + c.spec.Marker}, own: c.r.reapers}
-	result, err := s.end(ctx, -1)
-	if err != nil {
-		return proc.TerminateResult{Outcome: proc.Unknown}
-	}
-	return result
-}
-
 // setStatus tells how the direct child ended; the first word counts.
 func (c *command) setStatus(s proc.Status) {
 	c.mu.Lock()
@@ -326,9 +188,31 @@ func (c *command) finish(result proc.TerminateResult) {
 // ends it.
 func (c *command) detach() {
 	c.mu.Lock()
-	c.detached = true
-	c.mu.Unlock()
-	_ = c.reaper.conn.Close()
+	defer c.mu.Unlock()
+	if !c.isOver() {
+		c.detached = true
+		_ = c.reaper.conn.Close()
+	}
+}
+
+// isOver reports whether the tree is over, and the reaper no longer this
+// command's. c.mu is held.
+func (c *command) isOver() bool {
+	select {
+	case <-c.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// signalReaper sends a signal to the reaper while it is this command's.
+func (c *command) signalReaper(sig unix.Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.isOver() {
+		c.r.reapers.signal(c.reaper.pid, sig)
+	}
 }
 
 // Pid returns the process id inside the environment; zero if the command killed its
@@ -369,7 +253,7 @@ func (c *command) Signal(ctx context.Context, signal int) error {
 	if !running {
 		return fmt.Errorf("the command has ended: %w", unix.ESRCH)
 	}
-	if err := c.reaper.conn.send(msgSignal, appendNumber(nil, signal)); err != nil {
+	if err := c.reaper.conn.send(msgSignal, signalOrder{c.turn, signal}.append(nil)); err != nil {
 		return fmt.Errorf("asking the reaper: %w", err)
 	}
 	return nil

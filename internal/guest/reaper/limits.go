@@ -64,7 +64,7 @@ func startLimited(path string, spec proc.Spec, attr *syscall.ProcAttr) (int, *st
 		return 0, f
 	}
 	spec.Argv = append([]string{path}, spec.Argv...)
-	order, err := memFile("order", startOrder{spec}.append(nil))
+	order, err := memFile("order", startOrder{spec: spec}.append(nil))
 	if err != nil {
 		return internal(err)
 	}

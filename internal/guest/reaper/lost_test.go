@@ -170,15 +170,10 @@ func TestReaperStoppedForGood(t *testing.T) {
 func TestSpareKilled(t *testing.T) {
 	r := newRunner(t)
 	for range 5 {
-		var pid int
-		eventually(t, "an idle reaper", func() bool {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			if r.spare != nil {
-				pid = r.spare.pid
-			}
-			return pid != 0
-		})
+		eventually(t, "an idle reaper", func() bool { return r.stock.ready() > 0 })
+		r.stock.mu.Lock()
+		pid := r.stock.idle[len(r.stock.idle)-1].pid
+		r.stock.mu.Unlock()
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}

@@ -18,33 +18,37 @@ type message uint8
 // The control messages. The end of the connection is the last one in either
 // direction.
 const (
-	// To the reaper.
-	msgStart     message = 1 + iota // startOrder, with its files; once
-	msgSignal                       // varint signal, to the direct child's process group
+	// To the reaper. One that belongs to an earlier command is ignored.
+	msgStart     message = 1 + iota // startOrder, with its files; not before msgGone
+	msgSignal                       // signalOrder
 	msgTerminate                    // terminateOrder
 
 	// From the reaper.
 	msgForking    // nothing; from here on something may run
 	msgStarted    // uvarint pid
-	msgFailed     // startFailure; nothing was run
+	msgFailed     // startFailure; nothing was run, the reaper is free
 	msgExited     // proc.Status of the direct child
 	msgTerminated // uvarint id, proc.TerminateResult
-	msgGone       // uvarint number of processes ended; ECHILD was seen, the reaper ends
+	msgGone       // nothing; ECHILD was seen, the reaper is free
 )
 
 // startOrder says what to run. It travels with these files: the working
 // directory, standard input, output and error, and with Keep the reading ends of
 // what the command writes.
 type startOrder struct {
+	turn uint64    // counts the commands of a reaper
 	spec proc.Spec // complete: Env has the marker, Dir is a file
 }
 
-func (o startOrder) append(b []byte) []byte { return wire.ExecRequest{Spec: o.spec}.Append(b) }
+func (o startOrder) append(b []byte) []byte {
+	return wire.ExecRequest{Spec: o.spec}.Append(binary.AppendUvarint(b, o.turn))
+}
 
 func decodeStart(payload []byte) (startOrder, error) {
 	d := wire.NewDecoder(payload)
-	r := d.ExecRequest()
-	return startOrder{spec: r.Spec}, d.Finish()
+	o := startOrder{turn: d.Uvarint()}
+	o.spec = d.ExecRequest().Spec
+	return o, d.Finish()
 }
 
 // The places of the files of a startOrder.
@@ -109,20 +113,38 @@ func (e *detailError) Unwrap() error {
 	return e.errno
 }
 
+// signalOrder asks for a signal to the direct child's process group.
+type signalOrder struct {
+	turn   uint64
+	signal int
+}
+
+func (o signalOrder) append(b []byte) []byte {
+	return binary.AppendVarint(binary.AppendUvarint(b, o.turn), int64(o.signal))
+}
+
+func decodeSignal(payload []byte) (signalOrder, error) {
+	d := wire.NewDecoder(payload)
+	o := signalOrder{turn: d.Uvarint(), signal: d.Int()}
+	return o, d.Finish()
+}
+
 // terminateOrder asks a reaper to end its tree. It is answered with msgTerminated
 // and the same id, or by msgGone.
 type terminateOrder struct {
+	turn  uint64
 	id    uint64
 	grace time.Duration
 }
 
 func (o terminateOrder) append(b []byte) []byte {
-	return binary.AppendVarint(binary.AppendUvarint(b, o.id), int64(o.grace))
+	b = binary.AppendUvarint(binary.AppendUvarint(b, o.turn), o.id)
+	return binary.AppendVarint(b, int64(o.grace))
 }
 
 func decodeTerminate(payload []byte) (terminateOrder, error) {
 	d := wire.NewDecoder(payload)
-	o := terminateOrder{id: d.Uvarint(), grace: time.Duration(d.Varint())}
+	o := terminateOrder{turn: d.Uvarint(), id: d.Uvarint(), grace: time.Duration(d.Varint())}
 	return o, d.Finish()
 }
 
@@ -148,7 +170,7 @@ func decodeStatus(payload []byte) (proc.Status, error) {
 	return s, d.Finish()
 }
 
-// appendNumber and decodeNumber carry a pid, a signal or a count.
+// appendNumber and decodeNumber carry a pid.
 func appendNumber(b []byte, n int) []byte { return binary.AppendVarint(b, int64(n)) }
 
 func decodeNumber(payload []byte) (int, error) {

@@ -119,16 +119,20 @@ func TestMessages(t *testing.T) {
 		Limits: proc.Limits{OpenFiles: 1, FileSize: 2, AddressSpace: 3, Processes: 4, CPUSeconds: 5, CoreFileBytes: 6},
 		Marker: "m", KeepDescendants: true, Grace: -time.Second,
 	}
-	if got, err := decodeStart(startOrder{spec}.append(nil)); err != nil || !reflect.DeepEqual(got.spec, spec) {
+	if got, err := decodeStart(startOrder{9, spec}.append(nil)); err != nil || got.turn != 9 || !reflect.DeepEqual(got.spec, spec) {
 		t.Errorf("startOrder: %+v, %v", got, err)
 	}
 	f := startFailure{proc.NoCommand, "what", syscall.ENOENT, "detail"}
 	if got, err := decodeFailure(f.append(nil)); err != nil || got != f {
 		t.Errorf("startFailure: %+v, %v", got, err)
 	}
-	o := terminateOrder{7, -5}
+	o := terminateOrder{6, 7, -5}
 	if got, err := decodeTerminate(o.append(nil)); err != nil || got != o {
 		t.Errorf("terminateOrder: %+v, %v", got, err)
+	}
+	g := signalOrder{5, -9}
+	if got, err := decodeSignal(g.append(nil)); err != nil || got != g {
+		t.Errorf("signalOrder: %+v, %v", got, err)
 	}
 	r := terminated{8, proc.TerminateResult{Outcome: proc.Survivors, Pids: []int{1, 2}, Killed: 3}}
 	if got, err := decodeTerminated(r.append(nil)); err != nil || !reflect.DeepEqual(got, r) {
@@ -160,11 +164,11 @@ func FuzzHear(f *testing.F) {
 
 // Nor any bytes a reaper takes for its order.
 func FuzzDecodeOrders(f *testing.F) {
-	f.Add(startOrder{proc.Spec{Argv: []string{"x"}}}.append(nil))
-	f.Add(terminateOrder{1, 2}.append(nil))
+	f.Add(startOrder{1, proc.Spec{Argv: []string{"x"}}}.append(nil))
+	f.Add(terminateOrder{1, 2, 3}.append(nil))
 	f.Fuzz(func(_ *testing.T, payload []byte) {
 		_, _ = decodeStart(payload)
 		_, _ = decodeTerminate(payload)
-		_, _ = decodeNumber(payload)
+		_, _ = decodeSignal(payload)
 	})
 }

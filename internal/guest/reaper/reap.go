@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,8 +30,9 @@ const (
 	exitRuntime = 2
 )
 
-// reapMain is the role of one command's reaper. It waits for its order, runs the
-// command, and ends when the whole tree is gone.
+// reapMain is the role of a reaper. It waits for an order, runs the command until
+// its whole tree is gone, and is then free for the next one: with no child left
+// there is nothing of the last command that the next could meet.
 func reapMain() int {
 	if err := Harden(reaperName); err != nil {
 		return exitFailed
@@ -41,50 +43,55 @@ func reapMain() int {
 		return exitFailed
 	}
 	// One goroutine waits in wait4, one walks the tree, one may take over from it: no
-	// further thread will be needed. Whoever waits for this command does not wait for
-	// that as well.
-	urgent := c.pending()
-	if !urgent {
-		Warm(warmThreads)
+	// further thread will be needed. Whoever waits for the first command does not
+	// wait for that as well.
+	warm := sync.OnceFunc(func() { Warm(warmThreads) })
+	if !c.pending() {
+		warm()
 	}
-	kind, payload, fds, err := c.recv(maxSpec)
-	if err != nil {
-		if err == io.EOF {
-			return exitDone // never needed
-		}
-		return exitFailed
-	}
-	if kind != msgStart || len(fds) < fileKeep {
-		return exitFailed
-	}
-	o, err := decodeStart(payload)
-	if err != nil {
-		return exitFailed
-	}
-	pid, failure := start(o.spec, fds[:fileKeep], func() { _ = c.send(msgForking, nil) })
-	if failure != nil {
-		_ = c.send(msgFailed, failure.append(nil)) // a helper that is gone needs no answer
-		return exitFailed
-	}
-	orders, deaths, none := make(chan order), make(chan death, 64), make(chan struct{})
+	orders := make(chan order)
 	go receive(c, orders)
-	go wait(deaths, none)
-	r := &reap{
-		c: c, spec: o.spec, child: pid, keep: fds[fileKeep:],
-		orders: orders, deaths: deaths, none: none,
+	for o := range orders {
+		if o.kind != msgStart || len(o.fds) < fileKeep {
+			closeFDs(o.fds)
+			continue // too late for the last command
+		}
+		s, err := decodeStart(o.payload)
+		if err != nil {
+			return exitFailed
+		}
+		if more := serveOne(c, s, o.fds, orders, warm); !more {
+			break
+		}
 	}
-	r.report(msgStarted, appendNumber(nil, pid))
-	if urgent {
-		Warm(warmThreads)
-	}
-	r.run()
 	return exitDone
 }
 
-// order is a message from the helper; the zero value is the end of the connection.
+// serveOne runs one command until nothing of it is left. It reports whether this
+// process may run another one.
+func serveOne(c *conn, o startOrder, fds []int, orders <-chan order, warm func()) (more bool) {
+	pid, failure := start(o.spec, fds[:fileKeep], func() { _ = c.send(msgForking, nil) })
+	if failure != nil {
+		closeFDs(fds[fileKeep:])
+		return c.send(msgFailed, failure.append(nil)) == nil
+	}
+	deaths, none := make(chan death, 64), make(chan struct{})
+	go wait(deaths, none)
+	r := &reap{
+		c: c, turn: o.turn, spec: o.spec, child: pid, keep: fds[fileKeep:],
+		orders: orders, deaths: deaths, none: none,
+	}
+	r.report(msgStarted, appendNumber(nil, pid))
+	warm()
+	r.run()
+	return r.orders != nil && !r.spec.KeepDescendants
+}
+
+// order is a message from the helper.
 type order struct {
 	kind    message
 	payload []byte
+	fds     []int
 }
 
 // death is a process that has been waited for.
@@ -106,6 +113,7 @@ const (
 // reap is the state of a reaper. Everything is done by the goroutine in run.
 type reap struct {
 	c    *conn
+	turn uint64
 	spec proc.Spec
 	keep []int // reading ends of the command's output, if it is to be kept
 
@@ -129,16 +137,15 @@ type request struct {
 	buried int // when it came
 }
 
-// receive hands on what the helper sends.
+// receive hands on what the helper sends, and closes orders at the end.
 func receive(c *conn, orders chan<- order) {
+	defer close(orders)
 	for {
-		kind, payload, fds, err := c.recv(maxReply)
-		closeFDs(fds)
+		kind, payload, fds, err := c.recv(maxSpec)
 		if err != nil {
-			orders <- order{}
 			return
 		}
-		orders <- order{kind, payload}
+		orders <- order{kind, payload, fds}
 	}
 }
 
@@ -164,6 +171,7 @@ func (r *reap) run() {
 	r.slayer.tree = newTree(0, nil)
 	r.timer = time.NewTimer(time.Hour)
 	r.timer.Stop()
+	defer r.timer.Stop()
 	for {
 		// What has died comes before ECHILD, which is reported last.
 		select {
@@ -175,7 +183,13 @@ func (r *reap) run() {
 		select {
 		case d := <-r.deaths:
 			r.bury(d)
-		case o := <-r.orders:
+		case o, ok := <-r.orders:
+			if !ok {
+				r.orders = nil
+				r.abandoned()
+				break
+			}
+			closeFDs(o.fds)
 			r.obey(o)
 		case <-r.timer.C:
 			r.next()
@@ -203,27 +217,30 @@ func (r *reap) drainDeaths() {
 // connection is an order of its own.
 func (r *reap) report(kind message, payload []byte) { _ = r.c.send(kind, payload) }
 
-// obey does what the helper asks.
+// obey does what the helper asks, if it is about this command.
 func (r *reap) obey(o order) {
 	switch o.kind {
 	case msgSignal:
-		if sig, err := decodeNumber(o.payload); err == nil && !r.ended {
-			_ = unix.Kill(-r.child, unix.Signal(sig)) // it may end at this moment
+		if s, err := decodeSignal(o.payload); err == nil && s.turn == r.turn && !r.ended {
+			_ = unix.Kill(-r.child, unix.Signal(s.signal)) // it may end at this moment
 		}
 	case msgTerminate:
-		if t, err := decodeTerminate(o.payload); err == nil {
+		if t, err := decodeTerminate(o.payload); err == nil && t.turn == r.turn {
 			r.waiting = append(r.waiting, request{t.id, r.buried})
 			r.terminate(t.grace)
 		}
-	default: // the helper is gone, or not to be understood
-		r.orders = nil
-		if !r.spec.KeepDescendants {
-			r.terminate(r.spec.Grace)
-			return
-		}
-		for _, fd := range r.keep {
-			go discard(fd)
-		}
+	}
+}
+
+// abandoned is what happens when the helper is gone: its command ends, unless it
+// is to be kept.
+func (r *reap) abandoned() {
+	if !r.spec.KeepDescendants {
+		r.terminate(r.spec.Grace)
+		return
+	}
+	for _, fd := range r.keep {
+		go discard(fd)
 	}
 }
 

@@ -34,7 +34,8 @@ type Options struct {
 	Orphans *Orphans
 	// Tag names the session. Commands carry it in TagVar; see [Runner.Sweep].
 	Tag string
-	// NoSpare keeps no idle reaper: 2 MB less, about a millisecond more per start.
+	// NoSpare keeps no idle reapers: some MB and eight threads less, some
+	// milliseconds more per start.
 	NoSpare bool
 	// Stderr is where a reaper that crashes says why; nil discards that. Reapers
 	// hold it open as long as their trees live, kept ones longer than this process.
@@ -51,24 +52,16 @@ type Runner struct {
 	orphans    *Orphans
 	reapers    *reapers
 	tag        string
-	spares     bool
 	stderr     *os.File
 	log        *slog.Logger
 	work       sync.WaitGroup // goroutines that end when their reaper does
 	// answerBound is the constant of that name; tests have less patience.
 	answerBound time.Duration
+	stock       *stock
 
 	mu       sync.Mutex
 	closed   bool
 	commands map[*command]struct{} // whose trees are not over
-	spare    *child
-	fill     *fill // under way, or nil
-}
-
-// fill is an idle reaper that is being started.
-type fill struct {
-	claimed bool
-	ready   chan *child // gets it, or nil, if it was claimed
 }
 
 var _ proc.Runner = (*Runner)(nil)
@@ -77,7 +70,7 @@ var _ proc.Runner = (*Runner)(nil)
 func New(o Options) *Runner {
 	r := &Runner{
 		self: o.Self, resolveDir: o.ResolveDir, orphans: o.Orphans, reapers: newReapers(),
-		tag: o.Tag, spares: !o.NoSpare, stderr: o.Stderr, log: o.Logger, answerBound: answerBound, commands: make(map[*command]struct{}),
+		tag: o.Tag, stderr: o.Stderr, log: o.Logger, answerBound: answerBound, commands: make(map[*command]struct{}),
 	}
 	if r.self == "" {
 		r.self = selfExe
@@ -91,7 +84,14 @@ func New(o Options) *Runner {
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
-	r.refill()
+	r.stock = &stock{
+		spawn: func() (*child, error) { return r.spawn() }, discard: r.discardReaper,
+		work: &r.work, log: r.log, most: maxIdle,
+	}
+	if o.NoSpare {
+		r.stock.most = 0
+	}
+	r.stock.refill()
 	return r
 }
 
@@ -134,11 +134,11 @@ func (r *Runner) Start(ctx context.Context, spec proc.Spec, streams proc.IO) (pr
 		return nil, failed(err)
 	}
 	defer r.work.Done()
-	defer r.refill()
+	defer r.stock.refill()
 
 	files, err := p.files(dir, spec.KeepDescendants)
 	if err == nil {
-		err = c.reaper.conn.send(msgStart, startOrder{spec}.append(nil), files...)
+		err = c.reaper.conn.send(msgStart, startOrder{c.turn, spec}.append(nil), files...)
 	}
 	p.closeTheirs()
 	if err != nil {
@@ -166,16 +166,21 @@ func reasonOf(err error) proc.StartReason {
 func (r *Runner) assign(c *command) error {
 	var reaper *child
 	var err error
-	if c.spec.KeepDescendants {
-		// It has to be found again when this process is gone.
+	switch {
+	case c.spec.KeepDescendants: // to be found again when this process is gone
 		reaper, err = r.spawn(c.spec.Marker, r.tag)
-	} else if reaper = r.takeSpare(); reaper == nil {
+	case c.spec.Limits.CoreFileBytes > 0: // others have given that up for ever
 		reaper, err = r.spawn()
+	default:
+		if reaper = r.stock.take(); reaper == nil {
+			reaper, err = r.spawn()
+		}
 	}
 	if err != nil {
 		return err
 	}
-	c.reaper = reaper
+	reaper.turn++
+	c.reaper, c.turn = reaper, reaper.turn
 
 	r.mu.Lock()
 	closed := r.closed
@@ -197,59 +202,6 @@ func (r *Runner) forget(c *command) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.commands, c)
-}
-
-// takeSpare returns the idle reaper, or waits for the one that is being started
-// unless another command does already. It returns nil when there is none.
-func (r *Runner) takeSpare() *child {
-	r.mu.Lock()
-	c, f := r.spare, r.fill
-	switch {
-	case c != nil:
-		r.spare, f = nil, nil
-	case f == nil || f.claimed:
-		f = nil
-	default:
-		f.claimed = true
-	}
-	r.mu.Unlock()
-	if f != nil {
-		c = <-f.ready
-	}
-	if c != nil && !c.conn.alive() {
-		r.discardReaper(c)
-		return nil
-	}
-	return c
-}
-
-// refill makes sure that an idle reaper is there or about to be.
-func (r *Runner) refill() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.spares || r.closed || r.fill != nil || r.spare != nil {
-		return
-	}
-	f := &fill{ready: make(chan *child, 1)}
-	r.fill = f
-	r.work.Go(func() {
-		c, err := r.spawn()
-		if err != nil {
-			r.log.Debug("no idle reaper", "error", err) // the next start makes its own
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.fill = nil
-		switch {
-		case f.claimed:
-			f.ready <- c
-		case c == nil:
-		case r.closed:
-			r.discardReaper(c)
-		default:
-			r.spare = c
-		}
-	})
 }
 
 // Terminate ends the trees that carry the marker: those of this Runner's commands
@@ -351,12 +303,8 @@ func merge(all []outcome) (proc.TerminateResult, error) {
 func (r *Runner) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
-	spare := r.spare
-	r.spare = nil
 	r.mu.Unlock()
-	if spare != nil {
-		r.discardReaper(spare)
-	}
+	r.stock.close()
 	left := 0
 	for _, o := range r.each(r.listed(func(c *command) bool { return !c.spec.KeepDescendants }), func(c *command) (proc.TerminateResult, error) {
 		return c.Terminate(ctx, 0)

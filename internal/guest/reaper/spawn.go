@@ -14,6 +14,8 @@ import (
 type child struct {
 	pid  int
 	conn *conn
+	// turn counts the commands it was given; owned by who has it.
+	turn uint64
 }
 
 // spawn starts a reaper. The arguments after the role are for others who look for

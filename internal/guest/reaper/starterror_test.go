@@ -193,7 +193,7 @@ func TestStartErrorLeavesNothing(t *testing.T) {
 		return len(fds)
 	}
 	run(t, r, script("exit 0"), nil)
-	eventually(t, "an idle reaper", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.spare != nil })
+	eventually(t, "an idle reaper", func() bool { return r.stock.ready() > 0 })
 	before := count()
 	for range 20 {
 		for _, tty := range []*proc.Size{nil, {Rows: 1, Cols: 1}} {
@@ -204,10 +204,7 @@ func TestStartErrorLeavesNothing(t *testing.T) {
 		}
 	}
 	eventually(t, "all descriptors closed", func() bool {
-		r.mu.Lock()
-		ready := r.spare != nil
-		r.mu.Unlock()
-		return ready && count() <= before
+		return r.stock.ready() > 0 && count() <= before
 	})
 	if got := run(t, r, script("echo ok"), nil); got.stdout != "ok\n" {
 		t.Errorf("got %+v", got)

@@ -42,8 +42,8 @@ func (c *command) Terminate(ctx context.Context, grace time.Duration) (proc.Term
 	}
 	// A failing send means that the reaper ends, which is seen elsewhere, or that it
 	// does not read, which the timer is for.
-	_ = c.reaper.conn.send(msgTerminate, terminateOrder{id, grace}.append(nil))
-	c.r.reapers.signal(c.reaper.pid, unix.SIGCONT) // a hostile command may have stopped it
+	_ = c.reaper.conn.send(msgTerminate, terminateOrder{c.turn, id, grace}.append(nil))
+	c.signalReaper(unix.SIGCONT) // a hostile command may have stopped it
 	for {
 		select {
 		case result := <-reply:
@@ -65,7 +65,7 @@ func (c *command) Terminate(ctx context.Context, grace time.Duration) (proc.Term
 			return proc.TerminateResult{Outcome: proc.Unknown}, ctx.Err()
 		case <-timer.C:
 			c.r.log.Warn("reaper does not answer and is killed", "pid", c.pid)
-			c.r.reapers.signal(c.reaper.pid, unix.SIGKILL)
+			c.signalReaper(unix.SIGKILL)
 		}
 	}
 }
