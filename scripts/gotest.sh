@@ -21,8 +21,9 @@ short)
 	exec go test -short "$@" ./...
 	;;
 race)
+	# aferofs is left to the full round: its suites over memory take minutes under the detector.
 	# shellcheck disable=SC2046 # one word per package
-	CGO_ENABLED=1 exec go test -race -short -count=1 -timeout 20m "$@" $(units)
+	CGO_ENABLED=1 exec go test -race -short -count=1 -timeout 20m "$@" $(units | grep -v '/fsbridge/aferofs$')
 	;;
 full)
 	# shellcheck disable=SC2046 # one word per package
