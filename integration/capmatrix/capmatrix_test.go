@@ -33,12 +33,14 @@ func source(t *testing.T) string {
 		"docs/contract/sandbox.md":  "| SBX-01 | it runs. |\n| SBX-02 | it ends. |\n",
 		"docs/contract/gitenv.md":   "| GIT-01 | it is pure. |\n",
 		"a/a_test.go": "package a\n\n// TestOne proves it. FSB-01\nfunc TestOne(t *testing.T) {\n\tbridgetest.Run(t, x) // SBX-01\n}\n\n" +
+			"func TestOther(t *testing.T) { t.Run(``, func() { middle(t) }) }\n\nfunc middle() { middle(); helper() }\n\nfunc TestAlone() { Run(); other.Run() }\n\n" +
 			"// helper is for FSB-02.\nfunc helper() { bridgetest.Run(nil, x) }\n\nfunc (x y) TestNot() {} // FSB-02\n",
-		"a/b/b_test.go":               "package b\n\nfunc FuzzB(f *F) {} // after\n\n// FSB-01\nfunc TestMain(m *M) {}\n\nfunc TestRun(t *T) { t.Run(`x`, func() { backendtest.Run(t, y) }) }\n",
-		"a/a.go":                      "package a // FSB-01 in code that is no test\n",
-		"a/testdata/s.txtar":          "# GIT-01\n",
-		"internal/archtest/x_test.go": "package archtest\n\nfunc TestX(t *T) { _ = \"SBX-02\" }\n",
-		".git/x_test.go":              "broken",
+		"a/b/b_test.go":                    "package b\n\nfunc FuzzB(f *F) {} // after\n\n// FSB-01\nfunc TestMain(m *M) {}\n\nfunc TestRun(t *T) { t.Run(`x`, func() { backendtest.Run(t, y) }) }\n\nfunc TestRunOrdinaryUser(t *T) { backendtest.Run(t, y) }\n",
+		"sandbox/backendtest/self_test.go": "package backendtest\n\nfunc TestSelf(t *T) { backendtest.Run(t, z) }\n",
+		"a/a.go":                           "package a // FSB-01 in code that is no test\n",
+		"a/testdata/s.txtar":               "# GIT-01\n",
+		"internal/archtest/x_test.go":      "package archtest\n\nfunc TestX(t *T) { _ = \"SBX-02\" }\n",
+		".git/x_test.go":                   "broken",
 	})
 }
 
@@ -68,7 +70,7 @@ func TestNamedRows(t *testing.T) {
 
 func TestSuiteTests(t *testing.T) {
 	got, err := suiteTests(source(t))
-	want := []suiteTest{{"a", "TestOne"}, {"a/b", "TestRun"}}
+	want := []suiteTest{{"a", "TestOne"}, {"a", "TestOther"}, {"a/b", "TestRun"}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
@@ -100,11 +102,11 @@ func TestGenerate(t *testing.T) {
 		"- zeta **failed** walk/x.\n",
 		"- zeta is known not to pass w/1: be|cause.\n",
 		"- zeta skipped s/1: a capability, or means to check it, are missing.\n",
-		"- box skipped a/1, b/2: no root.\n",
-		"- box skipped c/3: slow.\n",
+		"- box (backend) skipped a/1, b/2: no root.\n",
+		"- box (backend) skipped c/3: slow.\n",
 		"| FSB-01 | core/a, core/b | alpha, zeta | a.TestOne, a/b/b_test.go |\n",
 		"| FSB-02 | – | – | a/a_test.go |\n",
-		"| SBX-01 | run/x | box | a.TestOne |\n",
+		"| SBX-01 | run/x | box (backend) | a.TestOne |\n",
 		"No test of this version names SBX-02.\n",
 		"| GIT-01 | – | – | a/testdata/s.txtar |\n",
 	} {

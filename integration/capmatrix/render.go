@@ -35,7 +35,8 @@ func render(b *strings.Builder, reports []report, stated, named map[string][]str
 
 // renderBridges is the table of capabilities.
 func renderBridges(b *strings.Builder, bridges []report) {
-	b.WriteString("## Bridges\n\n`yes`: declared, and every check of it passed. `–`: not offered, and refused by name. Every bridge also has the core: stat, read, write.\n\n")
+	b.WriteString("## Bridges\n\n`yes`: declared, and every check of it passed. `–`: not offered, and refused by name. Every bridge also has the core: stat, read, write.\n" +
+		"The columns `sandbox-NAME` are the bridges that the sandboxes of backend NAME give; the others are packages below `fsbridge`.\n\n")
 	header := []string{"Capability"}
 	for _, r := range bridges {
 		header = append(header, r.Target)
@@ -94,19 +95,19 @@ func renderRuns(b *strings.Builder, reports []report) {
 		if !r.Complete {
 			complete = "no"
 		}
-		lines = append(lines, []string{r.Target, fmt.Sprint(len(r.Passed)), fmt.Sprint(len(r.Failed)), fmt.Sprint(len(r.Skipped)), fmt.Sprint(len(r.Waived)), complete})
+		lines = append(lines, []string{r.label(), fmt.Sprint(len(r.Passed)), fmt.Sprint(len(r.Failed)), fmt.Sprint(len(r.Skipped)), fmt.Sprint(len(r.Waived)), complete})
 		for _, name := range r.Failed {
-			notes = append(notes, fmt.Sprintf("%s **failed** %s.", r.Target, name))
+			notes = append(notes, fmt.Sprintf("%s **failed** %s.", r.label(), name))
 		}
 		for _, w := range r.Waived.grouped() {
-			notes = append(notes, fmt.Sprintf("%s is known not to pass %s: %s.", r.Target, list(w.names), w.why))
+			notes = append(notes, fmt.Sprintf("%s is known not to pass %s: %s.", r.label(), list(w.names), w.why))
 		}
 		for _, w := range r.Skipped.grouped() {
 			why := w.why
 			if why == "" {
 				why = "a capability, or means to check it, are missing"
 			}
-			notes = append(notes, fmt.Sprintf("%s skipped %s: %s.", r.Target, list(w.names), why))
+			notes = append(notes, fmt.Sprintf("%s skipped %s: %s.", r.label(), list(w.names), why))
 		}
 	}
 	table(b, []string{"Target", "Passed", "Failed", "Skipped", "Waived", "Whole suite"}, lines)
@@ -145,7 +146,7 @@ func proofs(reports []report, row string) (checks, targets []string) {
 	for _, r := range reports {
 		names := r.Rows[row]
 		if len(names) > 0 {
-			targets = append(targets, r.Target)
+			targets = append(targets, r.label())
 		}
 		for _, name := range names {
 			if !slices.Contains(checks, name) {

@@ -26,6 +26,14 @@ type report struct {
 	Waived       reasons             `json:"waived"`
 }
 
+// label tells a backend from a bridge of the same name.
+func (r report) label() string {
+	if r.Features != nil {
+		return r.Target + " (backend)"
+	}
+	return r.Target
+}
+
 // reasons tells for names why; a suite that gives a list of names gives no reasons.
 type reasons map[string]string
 
@@ -89,6 +97,6 @@ func loadReports(dir string) ([]report, error) {
 	if len(out) == 0 {
 		return nil, fmt.Errorf("no reports in %s", dir)
 	}
-	slices.SortFunc(out, func(a, b report) int { return strings.Compare(a.Target, b.Target) })
+	slices.SortFunc(out, func(a, b report) int { return strings.Compare(a.label(), b.label()) })
 	return out, nil
 }

@@ -15,18 +15,31 @@ import (
 // suiteTest is a test that hands a target to a suite.
 type suiteTest struct{ dir, name string }
 
-// suiteTests finds the tests that call bridgetest.Run or backendtest.Run.
+// suiteTests finds the tests that call bridgetest.Run or backendtest.Run, themselves or through
+// functions of their package. A second look at a target as another user, TestXOrdinaryUser, is left
+// out.
 func suiteTests(root string) ([]suiteTest, error) {
-	var out []suiteTest
+	packages := map[string]map[string]*ast.FuncDecl{} // by directory and name
 	err := eachTestFile(root, func(f testFile) error {
+		if packages[f.dir] == nil {
+			packages[f.dir] = map[string]*ast.FuncDecl{}
+		}
 		for _, decl := range f.file.Decls {
-			fn, ok := decl.(*ast.FuncDecl)
-			if ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") && callsSuite(fn) {
-				out = append(out, suiteTest{f.dir, fn.Name.Name})
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil {
+				packages[f.dir][fn.Name.Name] = fn
 			}
 		}
 		return nil
 	})
+	var out []suiteTest
+	for dir, functions := range packages {
+		for name := range functions {
+			if strings.HasPrefix(name, "Test") && !strings.HasSuffix(name, "OrdinaryUser") &&
+				callsSuite(functions, name, map[string]bool{}) {
+				out = append(out, suiteTest{dir, name})
+			}
+		}
+	}
 	slices.SortFunc(out, func(a, b suiteTest) int {
 		return strings.Compare(a.dir+" "+a.name, b.dir+" "+b.name)
 	})
@@ -34,14 +47,23 @@ func suiteTests(root string) ([]suiteTest, error) {
 }
 
 // callsSuite reports whether a function calls Run of one of the suites.
-func callsSuite(fn *ast.FuncDecl) (found bool) {
+func callsSuite(functions map[string]*ast.FuncDecl, name string, seen map[string]bool) (found bool) {
+	fn := functions[name]
+	if fn == nil || seen[name] {
+		return false
+	}
+	seen[name] = true
 	ast.Inspect(fn, func(n ast.Node) bool {
-		if call, ok := n.(*ast.CallExpr); ok {
-			if sel, ok := call.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Run" {
-				if x, ok := sel.X.(*ast.Ident); ok && (x.Name == "bridgetest" || x.Name == "backendtest") {
-					found = true
-				}
-			}
+		call, ok := n.(*ast.CallExpr)
+		if !ok || found {
+			return !found
+		}
+		switch f := call.Fun.(type) {
+		case *ast.SelectorExpr:
+			x, ok := f.X.(*ast.Ident)
+			found = ok && f.Sel.Name == "Run" && (x.Name == "bridgetest" || x.Name == "backendtest")
+		case *ast.Ident:
+			found = callsSuite(functions, f.Name, seen)
 		}
 		return !found
 	})
@@ -63,7 +85,7 @@ func runSuites(ctx context.Context, root, dir string, stderr io.Writer) error {
 	}
 	for _, t := range tests {
 		fmt.Fprintf(stderr, "running %s of %s\n", t.name, t.dir)
-		cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-run", "^"+t.name+"$", "./"+t.dir)
+		cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=30m", "-run", "^"+t.name+"$", "./"+t.dir)
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "BERTH_CAPABILITY_REPORT="+dir)
 		if out, err := cmd.CombinedOutput(); err != nil {
