@@ -12,13 +12,13 @@
 need_go
 
 trap engines_stop EXIT
-scripts/setup.sh demo
-engines_start
+scripts/setup.sh demo >&2
+engines_start >&2
 
 flags=(-bin bin)
 if [ "${BENCH_DOCKER:-1}" != 0 ]; then
-	scripts/setup.sh bench || echo "going on without what is missing"
-	if engine_docker; then
+	scripts/setup.sh bench >&2 || echo "going on without what is missing" >&2
+	if engine_docker >&2; then
 		flags+=(-docker "$DOCKER_SOCKET" -docker-image "$DOCKER_IMAGE")
 	fi
 fi
@@ -27,5 +27,5 @@ if [ -n "${BENCH:-}${BENCH_SHORT:-}" ]; then
 else
 	flags+=(-out docs/benchmarks.md -json bin/bench.json)
 fi
-scripts/build.sh
+scripts/build.sh >&2
 go run ./integration/benchreport "${flags[@]}"

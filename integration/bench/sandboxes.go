@@ -14,9 +14,9 @@ import (
 
 const sandboxesHow = "All sandboxes are made at the same time by this one process, each on a workspace of its own, and each runs a command; against the same\n" +
 	"one after the other. Then they idle. The memory of an idle sandbox on this machine is what this process has grown by, shared out, and\n" +
-	"its `bwrap` process; pages that several processes share are divided among them. Inside there are the helper and what it keeps\n" +
-	"ready for the next command; the resident size adds them up and counts shared pages each time. The owner is the process that `berth`\n" +
-	"calls for one sandbox share."
+	"its `bwrap` process; pages that several processes share are divided among them. Inside there are the helper and the\n" +
+	"reaper it keeps ready for the next command; a resident size counts shared pages in full. The owner is the process that `berth` calls\n" +
+	"for one sandbox share."
 
 // Budgets of memory, in bytes.
 const (
@@ -120,13 +120,14 @@ func (c *crowd) idle(ctx context.Context, n int) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	var monitors, resident, shared series
+	var monitors, helpers, resident, shared series
 	for _, m := range outside {
 		monitors = append(monitors, m.pss)
 	}
 	for _, m := range inside {
-		resident = append(resident, m.rss)
-		shared = append(shared, m.pss)
+		helpers = append(helpers, m.helper.rss)
+		resident = append(resident, m.all.rss)
+		shared = append(shared, m.all.pss)
 	}
 	host := series{grown}
 	if len(monitors) > 0 {
@@ -138,15 +139,19 @@ func (c *crowd) idle(ctx context.Context, n int) ([]Row, error) {
 	return []Row{
 		{Measured: fmt.Sprintf("memory on this machine per idle sandbox, %d of them", n), Ours: host.quantity(Bytes), Budget: Budget{MaxP50: maxHostMemory}},
 		{Measured: "of it in the process that holds them", Ours: series{grown}.quantity(Bytes)},
-		{Measured: "inside an idle sandbox, resident", Ours: resident.quantity(Bytes), Budget: Budget{MaxWorst: maxHelperRSS}},
-		{Measured: "inside an idle sandbox, share of memory", Ours: shared.quantity(Bytes)},
+		{Measured: "helper, resident", Ours: helpers.quantity(Bytes), Budget: Budget{MaxWorst: maxHelperRSS}},
+		{Measured: "helper and reaper, resident", Ours: resident.quantity(Bytes)},
+		{Measured: "helper and reaper, their share of memory", Ours: shared.quantity(Bytes)},
 	}, nil
 }
+
+// place is the memory of one sandbox, inside: of its helper, and of all its processes.
+type place struct{ helper, all memory }
 
 // settled waits until nothing starts or ends any more in n sandboxes: what ran the last commands
 // may take a moment to go. It returns the memory of the bwrap processes, and of all processes
 // inside each sandbox.
-func settled(ctx context.Context, n int) (outside, inside []memory, err error) {
+func settled(ctx context.Context, n int) (outside []memory, inside []place, err error) {
 	const quiet = 20 // looks without a change
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -179,7 +184,7 @@ func settled(ctx context.Context, n int) (outside, inside []memory, err error) {
 
 // byPlace adds up memory: each bwrap process by itself, each helper (who is nobody else's child of
 // ours) with its descendants.
-func byPlace(all, ours []process) (outside, inside []memory, err error) {
+func byPlace(all, ours []process) (outside []memory, inside []place, err error) {
 	monitor := map[int]bool{os.Getpid(): true}
 	for _, p := range ours {
 		monitor[p.pid] = p.comm == "bwrap"
@@ -193,15 +198,19 @@ func byPlace(all, ours []process) (outside, inside []memory, err error) {
 			}
 			outside = append(outside, m)
 		case monitor[p.parent]:
-			var sum memory
-			for _, q := range append(below(all, p.pid), p) {
+			helper, err := memoryOf(p.pid)
+			if err != nil {
+				return nil, nil, err
+			}
+			sum := helper
+			for _, q := range below(all, p.pid) {
 				m, err := memoryOf(q.pid)
 				if err != nil {
 					return nil, nil, err
 				}
 				sum.rss, sum.pss = sum.rss+m.rss, sum.pss+m.pss
 			}
-			inside = append(inside, sum)
+			inside = append(inside, place{helper, sum})
 		}
 	}
 	return outside, inside, nil
