@@ -307,7 +307,7 @@ echo done`)}, prefix...)
 // survives, and goes on when there is room again.
 func TestNoRoom(t *testing.T) {
 	for name, prefix := range map[string][]string{
-		"processes":   append(namespace(t), "prlimit", "--nproc=100:100", "--"),
+		"processes":   append([]string{"prlimit", "--nproc=100:100", "--"}, namespace(t)...),
 		"descriptors": {"prlimit", "--nofile=60:60", "--"},
 	} {
 		t.Run(name, func(t *testing.T) {
