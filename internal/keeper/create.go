@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,6 +20,11 @@ type generation struct {
 	slot *slot
 	Birth
 	life *Life
+	// saved gives the result of writing the early record; nil when there is none.
+	saved chan error
+	// early record, as far as it can differ from the final one
+	refs  []sandbox.ProcessRef
+	facts map[string]string
 }
 
 // create starts a new generation and returns its first handle.
@@ -28,10 +34,11 @@ func (k *Keeper) create(ctx context.Context, s *slot, resolved sandbox.Resolved)
 		return nil, err
 	}
 	g := &generation{k: k, slot: s, Birth: Birth{Resolved: resolved, Claim: claim, Tag: newTag()}}
-	_, known := claim.Record()
+	g.Early = g.early
+	before, known := claim.Record()
 	box, err := g.begin(ctx)
 	if err != nil {
-		return nil, errors.Join(err, g.abandon(known))
+		return nil, errors.Join(err, g.abandon(before, known))
 	}
 	// From here on the claim belongs to the box.
 	h, err := box.Handle()
@@ -87,12 +94,15 @@ func (g *generation) begin(ctx context.Context) (*guestbox.Box, error) {
 		}
 	}
 	life, err := g.k.opts.Start(ctx, g.Birth)
+	saveErr := g.awaitEarly()
 	if err != nil {
 		return nil, err
 	}
 	g.life = life
-	if err := g.Claim.Save(g.record()); err != nil {
-		return nil, err
+	if saveErr != nil || !slices.Equal(g.refs, life.Refs) || !maps.Equal(g.facts, life.Facts) {
+		if err := g.Claim.Save(g.record(life)); err != nil {
+			return nil, err
+		}
 	}
 	rec, _ := g.Claim.Record() // with the times that were filled in
 	info := rec.Info
@@ -106,16 +116,42 @@ func (g *generation) begin(ctx context.Context) (*guestbox.Box, error) {
 	return box, nil
 }
 
+// early writes the record while the helper comes to life: making a record durable
+// takes about as long as making a sandbox.
+func (g *generation) early(l *Life) {
+	_ = g.awaitEarly() // the last one counts
+	g.refs, g.facts = slices.Clone(l.Refs), maps.Clone(l.Facts)
+	rec := g.record(l)
+	g.saved = make(chan error, 1)
+	go func() { g.saved <- g.Claim.Save(rec) }()
+}
+
+// awaitEarly waits until nothing writes the record. Without an early record it
+// returns an error.
+func (g *generation) awaitEarly() error {
+	if g.saved == nil {
+		return errNoRecord
+	}
+	err := <-g.saved
+	g.saved = nil
+	return err
+}
+
+// errNoRecord: there is no early record.
+var errNoRecord = errors.New("no record was written")
+
 // abandon gives up before there is a box. A sandbox that did not exist before does
-// not exist afterwards.
-func (g *generation) abandon(known bool) error {
+// not exist afterwards, and one that did is as it was.
+func (g *generation) abandon(before sandbox.Record, known bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), endBound)
 	defer cancel()
 	var failures []error
 	if l := g.life; l != nil {
 		failures = append(failures, l.Conn.Close(), l.Runtime.Kill(ctx), l.release(ctx))
 	}
-	if !known {
+	if known {
+		failures = append(failures, g.Claim.Update(func(r *sandbox.Record) { *r = before }))
+	} else {
 		failures = append(failures, g.Claim.Delete(ctx))
 	}
 	return errors.Join(append(failures, g.Claim.Release())...)
@@ -130,17 +166,17 @@ func (l *Life) release(ctx context.Context) error {
 }
 
 // record is what the registry keeps while the generation lives.
-func (g *generation) record() sandbox.Record {
+func (g *generation) record(l *Life) sandbox.Record {
 	rec, _ := g.Claim.Record()
 	spec := g.Resolved.Spec
 	rec.Info = sandbox.Info{
 		Backend: g.k.opts.Backend, State: sandbox.StateRunning, Scope: spec.Scope, Session: spec.Session, Agent: spec.Agent,
-		Workspace: spec.Workspace, Workdir: g.life.Workdir, Mounts: g.life.Mounts,
-		Config: spec.Config, ConfigHash: g.Resolved.ConfigHash, Created: rec.Info.Created, Runtime: g.life.Facts,
+		Workspace: spec.Workspace, Workdir: l.Workdir, Mounts: l.Mounts,
+		Config: spec.Config, ConfigHash: g.Resolved.ConfigHash, Created: rec.Info.Created, Runtime: l.Facts,
 	}
-	rec.Runtimes = g.life.Refs
+	rec.Runtimes = l.Refs
 	rec.InstanceTag = g.Tag
-	rec.Scratch = g.life.Scratch
+	rec.Scratch = l.Scratch
 	if spec.Config.SetupCommand == "" {
 		rec.SetupDone = true
 	}

@@ -28,6 +28,10 @@ type Birth struct {
 	Claim    *sandbox.Claim
 	// Tag names the generation: 16 hexadecimal digits.
 	Tag string
+	// Early takes what is known of the life before its helper has spoken, all but Conn,
+	// Runtime and Limits, and writes the record meanwhile. It may be called again, and
+	// need not be: Start's result is what counts.
+	Early func(*Life)
 }
 
 // Life is a new generation: a helper that has been greeted, and what is to be said of

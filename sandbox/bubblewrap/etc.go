@@ -52,17 +52,12 @@ func etc(root string, f etcFacts) []entry {
 		{path: "/etc/nsswitch.conf", text: nsswitch(f.network)},
 		{path: "/etc/mtab", link: "/proc/self/mounts"},
 	}
-	files := []string{
-		"ld.so.cache", "ld.so.conf", "localtime", "timezone", "locale.conf",
-		"os-release", "debian_version", "alpine-release", "redhat-release",
-		"services", "protocols", "mime.types", "shells", "ssl/openssl.cnf", "pki/tls/openssl.cnf",
+	if text := linkerConf(root); text != "" {
+		out = append(out, entry{path: "/etc/ld.so.conf", text: text})
 	}
+	files := []string{"ld.so.cache", "localtime", "timezone", "os-release", "services", "protocols", "ssl/openssl.cnf", "pki/tls/openssl.cnf"}
 	if f.network {
-		files = append(files, "resolv.conf", "gai.conf", "host.conf")
-	}
-	parts, _ := filepath.Glob(filepath.Join(root, "etc/ld.so.conf.d", "*.conf"))
-	for _, p := range parts[:min(len(parts), 64)] {
-		files = append(files, "ld.so.conf.d/"+filepath.Base(p))
+		files = append(files, "resolv.conf")
 	}
 	for _, name := range files {
 		if e, ok := etcFile(root, name); ok {
@@ -112,6 +107,31 @@ func etcFile(root, name string) (entry, bool) {
 		return entry{}, false
 	}
 	return entry{path: "/etc/" + name, copy: path}, true
+}
+
+// linkerConf is where libraries are looked for, all of it in one file: each file
+// costs the start of a sandbox some time.
+func linkerConf(root string) string {
+	parts, _ := filepath.Glob(filepath.Join(root, "etc/ld.so.conf.d", "*.conf"))
+	var b strings.Builder
+	for _, p := range append([]string{filepath.Join(root, "etc/ld.so.conf")}, parts[:min(len(parts), 64)]...) {
+		f, err := openCopy(p)
+		if err != nil {
+			continue
+		}
+		data, err := io.ReadAll(io.LimitReader(f, 64<<10))
+		_ = f.Close()
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(data)) {
+			line = strings.TrimSpace(line)
+			if strings.HasPrefix(line, "/") {
+				b.WriteString(line + "\n")
+			}
+		}
+	}
+	return b.String()
 }
 
 // nsswitch says where names are looked up: in files, with a network also by DNS.

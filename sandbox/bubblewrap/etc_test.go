@@ -63,14 +63,11 @@ func TestEtc(t *testing.T) {
 		"etc/shadow", "etc/gshadow", "etc/sudoers", "etc/ssh/ssh_host_ed25519_key", "etc/ssl/private/key.pem", "etc/ssl/certs/ca.pem",
 		"etc/ssl/openssl.cnf", "etc/environment", "etc/profile", "etc/profile.d/token.sh", "etc/gitconfig", "etc/npmrc", "etc/machine-id",
 		"etc/hosts", "etc/passwd", "etc/group", "etc/fstab", "etc/NetworkManager/system-connections/wifi", "etc/docker/daemon.json",
-		"etc/ld.so.cache", "etc/ld.so.conf", "etc/ld.so.conf.d/a.conf", "etc/ld.so.conf.d/notes", "etc/services", "etc/resolv.conf",
+		"etc/ld.so.cache", "etc/services", "etc/resolv.conf",
 		"etc/localtime -> /usr/share/zoneinfo/UTC", "etc/os-release -> ../usr/lib/os-release", "etc/timezone -> shadow",
-		"etc/alternatives/", "etc/java-17-openjdk/", "etc/fonts -> /root", "etc/shells/",
+		"etc/alternatives/", "etc/java-17-openjdk/", "etc/fonts -> /root",
 	)
 	if err := unix.Mkfifo(filepath.Join(root, "etc/protocols"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(root, "etc/mime.types"), make([]byte, maxEtcFile+1), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(filepath.Join(root, "etc/shadow"), 0o640); err != nil {
@@ -80,10 +77,9 @@ func TestEtc(t *testing.T) {
 	got := lines(root, etc(root, facts))
 	want := []string{
 		"/etc/", "/etc/passwd", "/etc/group", "/etc/hostname", "/etc/hosts", "/etc/nsswitch.conf", "/etc/mtab -> /proc/self/mounts",
-		"/etc/ld.so.cache < /etc/ld.so.cache", "/etc/ld.so.conf < /etc/ld.so.conf", "/etc/localtime -> /usr/share/zoneinfo/UTC",
+		"/etc/ld.so.cache < /etc/ld.so.cache", "/etc/localtime -> /usr/share/zoneinfo/UTC",
 		"/etc/os-release -> ../usr/lib/os-release", "/etc/services < /etc/services",
 		"/etc/ssl/", "/etc/ssl/openssl.cnf < /etc/ssl/openssl.cnf",
-		"/etc/ld.so.conf.d/", "/etc/ld.so.conf.d/a.conf < /etc/ld.so.conf.d/a.conf",
 		"/etc/alternatives = /etc/alternatives", "/etc/ssl/certs = /etc/ssl/certs", "/etc/java-17-openjdk = /etc/java-17-openjdk",
 	}
 	if !slices.Equal(got, want) {
@@ -100,12 +96,36 @@ func TestEtc(t *testing.T) {
 	}
 }
 
+// The linker's directories are in one file, whatever included what; large files and
+// others than files are left out.
+func TestLinkerConf(t *testing.T) {
+	root := fixture(t, "etc/protocols")
+	for name, text := range map[string]string{
+		"ld.so.conf": "include ld.so.conf.d/*.conf\n/opt/first # not a comment\n", "ld.so.conf.d/a.conf": "# comment\n/usr/local/lib\n\n  /x/y  \nrelative\n",
+		"ld.so.conf.d/b.conf": "/z", "ld.so.conf.d/notes": "/no", "services": strings.Repeat("x", maxEtcFile+1),
+	} {
+		full := filepath.Join(root, "etc", name)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := linkerConf(root), "/opt/first # not a comment\n/usr/local/lib\n/x/y\n/z\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := lines(root, etc(root, etcFacts{})); slices.Contains(got, "/etc/services < /etc/services") || !slices.Contains(got, "/etc/ld.so.conf") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // A link is kept only when it leads into /usr; one to a secret file is not followed
 // into it.
 func TestEtcLinks(t *testing.T) {
 	root := fixture(t,
 		"etc/localtime -> ../../../usr/share/../../etc/shadow", "etc/shadow", "etc/timezone -> sub/zone", "etc/sub/zone",
-		"etc/os-release -> gone", "etc/shells -> /usr/../etc/shadow",
+		"etc/os-release -> gone", "etc/services -> /usr/../etc/shadow",
 	)
 	got := lines(root, etc(root, etcFacts{hostname: "box"}))
 	for _, line := range got {

@@ -83,9 +83,11 @@ func clearAway(ctx context.Context, claim *sandbox.Claim) error {
 // arguments by chance.
 const tagLen = 16
 
-// endTagged ends the processes that carry the tag in their arguments. Usually there
-// is none: bwrap dies with its parent. But one that is killed just after it has made
-// its child leaves that waiting for it for ever.
+// endTagged ends the processes that carry the tag in their arguments, and returns
+// when they are over; process 1 of a namespace is one of them, and is over after all
+// others. Where bwrap has ended they are about to end by themselves, but for one
+// case: a bwrap that is killed just after it has made its child leaves that waiting
+// for it for ever.
 func endTagged(ctx context.Context, tag string) error {
 	cmdlines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

@@ -155,11 +155,6 @@ func (rt *process) processOne() sandbox.ProcessRef {
 	return rt.first
 }
 
-// refs are the processes of this machine that are the sandbox.
-func (rt *process) refs() []sandbox.ProcessRef {
-	return []sandbox.ProcessRef{rt.processOne(), rt.ref}
-}
-
 // wait waits for the end of bwrap and of everything in the namespaces. Process 1
 // dies with bwrap, however that ends, and is over only after all others: the kernel
 // sees to both. A bwrap that was killed itself does not wait for it, so we do.

@@ -48,12 +48,19 @@ func (b *Backend) start(ctx context.Context, birth keeper.Birth) (*keeper.Life, 
 	if err := g.launch(ctx); err != nil {
 		return nil, err
 	}
-	config := birth.Resolved.Spec.Config
+	life := g.life()
+	life.Conn, life.Runtime, life.Limits = g.conn, g.runtime, g.limits.each
+	return life, nil
+}
+
+// life is what is to be said of the generation once bwrap runs.
+func (g *generation) life() *keeper.Life {
+	config := g.Resolved.Spec.Config
 	return &keeper.Life{
-		Conn: g.conn, Runtime: g.runtime, Mounts: tableOf(g.mounts), Workdir: workdirOf(config, workspacePath(config)),
-		Facts: g.facts(), Refs: g.runtime.refs(), Scratch: g.scratch, Env: g.plan.env(), Limits: g.limits.each,
+		Mounts: tableOf(g.mounts), Workdir: workdirOf(config, workspacePath(config)),
+		Facts: g.facts(), Refs: []sandbox.ProcessRef{g.runtime.ref}, Scratch: g.scratch, Env: g.plan.env(),
 		Release: g.release,
-	}, nil
+	}
 }
 
 // prepare decides everything and makes what the sandbox needs on this machine.
@@ -132,12 +139,13 @@ func (g *generation) attempt(ctx context.Context) (err error) {
 	if err := (note{Tag: g.Tag}).write(g.Claim.Dir()); err != nil {
 		return fmt.Errorf("note what is about to be made: %w", err)
 	}
-	spec := g.Resolved.Spec
-	if g.limits, err = newLimits(g.Resolved.ID, g.Claim.Dir(), g.Tag, spec.Config.Limits, g.account, g.plan.userns, g.b.log); err != nil {
-		return err
-	}
+	limited := make(chan error, 1)
+	go func() { limited <- g.limit() }()
 	c, err := g.plan.command()
-	if err != nil {
+	if err := errors.Join(err, <-limited); err != nil {
+		if c != nil {
+			c.close()
+		}
 		return err
 	}
 	rt, conn, err := launch(g.plan.bwrap, c, g.account, g.limits.group)
@@ -147,6 +155,7 @@ func (g *generation) attempt(ctx context.Context) (err error) {
 	}
 	g.runtime = rt
 	entered := rt.enter()
+	g.Early(g.life())
 	if g.conn, err = g.greet(ctx, conn); err == nil {
 		err = rt.adopt()
 	}
@@ -159,14 +168,21 @@ func (g *generation) attempt(ctx context.Context) (err error) {
 	return nil
 }
 
+// limit makes the control group, beside whatever else is prepared.
+func (g *generation) limit() (err error) {
+	g.limits, err = newLimits(g.Resolved.ID, g.Claim.Dir(), g.Tag, g.Resolved.Spec.Config.Limits, g.account, g.plan.userns, g.b.log)
+	return err
+}
+
 // greet waits for the helper to speak, as long as bwrap lives: what it has started
 // may keep the connection open without ever using it.
 func (g *generation) greet(ctx context.Context, conn net.Conn) (*client.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	ended := g.runtime.Done()
 	go func() {
 		select {
-		case <-g.runtime.done:
+		case <-ended:
 			cancel()
 		case <-ctx.Done():
 		}

@@ -33,7 +33,7 @@ func system(root string) []entry {
 func procMasked(root string, a account) (files, dirs []string) {
 	names, dirNames := []string{"keys"}, []string{}
 	if a.uid == 0 {
-		names = append(names, "timer_list", "sched_debug", "latency_stats", "slabinfo", "vmallocinfo")
+		names = append(names, "timer_list", "sched_debug")
 		dirNames = append(dirNames, "acpi", "scsi", "asound")
 	}
 	for _, name := range names {
