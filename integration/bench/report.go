@@ -71,6 +71,10 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	}
 	r.Machine.markdown(&b)
 	fmt.Fprintf(&b, "| load average before and after | %.2f, %.2f |\n", r.Load[0], r.Load[1])
+	if r.Load[0] > float64(r.Machine.CPUs)/2 {
+		b.WriteString("\n**The machine was busy with other work** when the run began. Ratios say something all the same; times, and above all p95 and\n" +
+			"worst, are those of a busy machine.\n")
+	}
 	fmt.Fprintf(&b, "\nMeasured is the backend `%s`.\n\n", r.Backend)
 	r.summary(&b)
 	for _, s := range r.Sections {
@@ -123,6 +127,9 @@ func (s Section) markdown(b *strings.Builder) {
 	b.WriteString("| --- | ---: | ---: | ---: | --- | ---: | ---: | --- | --- | --- |\n")
 	for _, r := range s.Rows {
 		ours50, ours95 := r.Ours.cells()
+		if r.Budget.MaxWorst > 0 && r.Ours != nil {
+			ours95 += ", worst " + format(r.Ours.Unit, r.Ours.Worst)
+		}
 		samples := "–"
 		if r.Ours != nil {
 			samples = fmt.Sprint(r.Ours.Samples)

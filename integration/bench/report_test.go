@@ -66,6 +66,20 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
+func TestBusyMachineIsTold(t *testing.T) {
+	for load, want := range map[float64]bool{0.5: false, 1.5: true} {
+		r := example()
+		r.Load[0] = load
+		var b bytes.Buffer
+		if err := r.WriteMarkdown(&b); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), "The machine was busy"); got != want {
+			t.Errorf("load %v of two processors: told %t, want %t", load, got, want)
+		}
+	}
+}
+
 func TestFailuresAreNotSlowness(t *testing.T) {
 	got := example().Failures()
 	want := []string{"one: failed: 2, and it has to be 0", "two: some\nreason"}

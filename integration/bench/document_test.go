@@ -1,0 +1,34 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestBenchmarksDocument wants docs/benchmarks.md to come from a whole run in which everything
+// worked. `make bench` writes it.
+func TestBenchmarksDocument(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "benchmarks.md"))
+	if err != nil {
+		t.Fatalf("%v; run `make bench`", err)
+	}
+	doc := string(data)
+	for _, bad := range []string{"This was a short run", "Did not work"} {
+		if strings.Contains(doc, bad) {
+			t.Errorf("the document says %q; look at the reason, then run `make bench`", bad)
+		}
+	}
+	for _, m := range measures() {
+		_, section, ok := strings.Cut(doc, "\n## "+m.title+"\n")
+		if !ok {
+			t.Errorf("there is no section %q; run `make bench`", m.title)
+			continue
+		}
+		section, _, _ = strings.Cut(section, "\n## ")
+		if !strings.Contains(section, m.how) || strings.Count(section, "\n|") < 3 {
+			t.Errorf("section %q is not what is measured now; run `make bench`", m.title)
+		}
+	}
+}
