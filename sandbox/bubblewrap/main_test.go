@@ -282,7 +282,7 @@ func asOrdinaryUser(t *testing.T, env ...string) bool {
 	if err := os.Chown(dir, unprivileged, unprivileged); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("/proc/self/exe", "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.v", "-test.timeout=5m")
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.v", "-test.timeout=15m")
 	if testing.Short() {
 		cmd.Args = append(cmd.Args, "-test.short")
 	}
