@@ -47,12 +47,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var o options
 	f := flag.NewFlagSet("benchreport", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&o.bin, "bin", "bin", "directory of the programs berth and berth-guest, as `make build` makes them")
-	f.StringVar(&o.out, "out", "-", "file for the document; - is standard output")
-	f.StringVar(&o.json, "json", "", "file for the same as JSON; - is standard output")
-	f.StringVar(&o.only, "only", "", "regular expression of the measures to make: "+strings.Join(bench.Names(), ", "))
-	f.StringVar(&o.docker, "docker", "", "Unix socket of a Docker engine to compare with; one that does not serve anything else")
-	f.StringVar(&o.image, "docker-image", "berth-bench", "image with a shell and the usual tools, known to the engine")
+	f.StringVar(&o.bin, "bin", "bin", "`directory` of the programs berth and berth-guest, as make build makes them")
+	f.StringVar(&o.out, "out", "-", "`file` for the document; - is standard output")
+	f.StringVar(&o.json, "json", "", "`file` for the same as JSON; - is standard output")
+	f.StringVar(&o.only, "only", "", "regular `expression` of the measures to make: "+strings.Join(bench.Names(), ", "))
+	f.StringVar(&o.docker, "docker", "", "Unix `socket` of a Docker engine to compare with; one that does not serve anything else")
+	f.StringVar(&o.image, "docker-image", "berth-bench", "`image` with a shell and the usual tools, known to the engine")
 	f.BoolVar(&o.short, "short", false, "few samples and small sizes: shows that it works, in a few seconds")
 	if err := f.Parse(args); err != nil {
 		return err

@@ -34,9 +34,9 @@ func main() {
 func run(ctx context.Context, args []string, stderr io.Writer) (err error) {
 	f := flag.NewFlagSet("capmatrix", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	root := f.String("root", ".", "root of the repository")
-	out := f.String("out", "docs/capabilities.md", "file to write, relative to the root")
-	reports := f.String("reports", "", "directory of reports that the suites have written; empty runs the suites")
+	root := f.String("root", ".", "`root` of the repository")
+	out := f.String("out", "docs/capabilities.md", "`file` to write, relative to the root")
+	reports := f.String("reports", "", "`directory` of reports that the suites have written; empty runs the suites")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
