@@ -23,6 +23,7 @@ func BenchmarkTrue(b *testing.B) {
 		{"reaper", false, spec},
 		{"fresh reaper", true, spec},
 		{"limits", false, proc.Spec{Argv: spec.Argv, Limits: proc.Limits{OpenFiles: 1000}}},
+		{"limits by the shim", false, proc.Spec{Argv: spec.Argv, Limits: proc.Limits{CPUSeconds: 1000}}},
 		{"terminal", false, proc.Spec{Argv: spec.Argv, TTY: &proc.Size{Rows: 24, Cols: 80}}},
 	} {
 		b.Run(bc.name, func(b *testing.B) {

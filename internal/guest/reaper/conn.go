@@ -54,25 +54,15 @@ func newConn(fd int) (*conn, error) {
 // alive reports whether the peer still has the connection open. Nothing may be
 // receiving.
 func (c *conn) alive() bool {
-	n, err := c.peek()
-	return err == unix.EAGAIN || err == nil && n > 0
-}
-
-// pending reports whether something can be received at once.
-func (c *conn) pending() bool {
-	_, err := c.peek()
-	return err == nil
-}
-
-// peek looks at what has been received; unix.EAGAIN means nothing.
-func (c *conn) peek() (n int, err error) {
+	var n int
+	var err error
 	if cerr := c.raw.Control(func(fd uintptr) {
 		var b [1]byte
 		n, _, err = unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	}); cerr != nil {
-		return 0, cerr
+		return false
 	}
-	return n, err
+	return err == unix.EAGAIN || err == nil && n > 0
 }
 
 // Close ends the connection; the peer sees its end.
@@ -80,10 +70,7 @@ func (c *conn) Close() error { return c.f.Close() }
 
 // send sends one message and copies of open files with it.
 func (c *conn) send(kind message, payload []byte, files ...int) error {
-	b := make([]byte, connHeader, connHeader+len(payload))
-	binary.BigEndian.PutUint32(b, uint32(len(payload)))
-	b[4] = byte(kind)
-	b = append(b, payload...)
+	b := encode(kind, payload)
 	var rights []byte
 	if len(files) > 0 {
 		rights = unix.UnixRights(files...)
@@ -177,6 +164,36 @@ func (c *conn) fill(b []byte, room int) (fds []int, err error) {
 	return fds, nil
 }
 
+// encode makes the bytes of a message.
+func encode(kind message, payload []byte) []byte {
+	b := make([]byte, connHeader, connHeader+len(payload))
+	binary.BigEndian.PutUint32(b, uint32(len(payload)))
+	b[4] = byte(kind)
+	return append(b, payload...)
+}
+
+// line is a reaper's end of a connection: it sends with raw calls.
+type line struct {
+	*conn
+	fd int
+}
+
+// send sends one message. Only one goroutine may.
+func (l line) send(kind message, payload []byte) error {
+	b := encode(kind, payload)
+	for len(b) > 0 {
+		n, err := rawSend(l.fd, b)
+		if err == unix.EAGAIN {
+			n, err = l.f.Write(b) // the helper is slow to read: wait for it
+		}
+		if err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
 // received takes the descriptors out of control data.
 func received(oob []byte) (fds []int, err error) {
 	if len(oob) == 0 {
@@ -199,6 +216,6 @@ func received(oob []byte) (fds []int, err error) {
 // closeFDs closes descriptors. Errors of closing say nothing about a command.
 func closeFDs(fds []int) {
 	for _, fd := range fds {
-		_ = unix.Close(fd)
+		rawClose(fd)
 	}
 }

@@ -3,7 +3,7 @@
 //
 // # One reaper per command
 //
-// The Runner, in the helper, starts one further process per command: the
+// The Runner, in the helper, has one further process for each command: the
 // reaper, which is the helper's own program in a private role. The reaper is the
 // child subreaper of everything the command starts, so a process that leaves its
 // session, its process group or its environment (setsid, double fork, env -i) is
@@ -22,9 +22,10 @@
 // directory and the standard streams travel there, never in an argument or an
 // environment. Output goes from the command to the helper directly.
 //
-// A reaper counts as four threads against a limit on processes, so a command
-// takes at least five; it has about 2 MB of its own. Its start costs the command
-// nothing as long as the idle reaper is there.
+// A reaper that has seen ECHILD has nothing left of its command and serves the
+// next one; up to two wait idle. So a command costs little more than its fork and
+// exec. A reaper counts as four threads against a limit on processes, so each
+// running command takes at least five; it has about 2 MB of its own.
 //
 // # When something dies
 //

@@ -209,7 +209,8 @@ func (id tracer) mustBeGone(t testing.TB) {
 	}
 }
 
-// awaitCount waits until so many processes carry the tracer.
+// awaitCount waits until so many processes carry the tracer. One that is just
+// becoming another program has no arguments for a moment.
 func (id tracer) awaitCount(t testing.TB, n int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d processes", n), func() bool { return len(id.alive()) == n })

@@ -85,7 +85,7 @@ func hostMain() int {
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		defer stop()
-		hostRun(New(Options{Orphans: orphans, Tag: order.Tag}), order)
+		hostRun(New(Options{Orphans: orphans, Tag: order.Tag, Stderr: os.Stderr}), order)
 	}()
 	if err := orphans.Run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -14,17 +14,40 @@ import (
 	"github.com/workberth/workberth/internal/guest/wire"
 )
 
-// A limit has to be in force when the command begins, and must not hold for its
-// reaper: one on memory or processor time would end it, one on processes or
-// descriptors would keep it from ending the tree. The Go runtime runs no code
-// between fork and exec, so a command with limits is started by way of one more
-// exec: this program in a role that sets the limits on itself and becomes the
-// command. It costs about a millisecond, only where limits are asked for.
+// A limit has to be in force when the command begins. Some may hold for its reaper
+// as well, which then passes them on: it writes no files, needs no further process
+// or thread once it is running, and a few descriptors. It cannot raise them again,
+// so from then on it serves commands with the same limits only.
+//
+// The others must not hold for the reaper: on memory or processor time they would
+// end it. The Go runtime runs no code between fork and exec, so a command with such
+// limits is started by way of one more exec: this program in a role that sets them
+// on itself and becomes the command. It costs some milliseconds, only where it is
+// needed.
 
-// needsShim reports whether any limit but that on core files is set.
-func needsShim(l proc.Limits) bool {
-	l.CoreFileBytes = 0
-	return l != proc.Limits{}
+// fewFiles is how many descriptors a reaper can do with.
+const fewFiles = 64
+
+// divide tells which limits a reaper takes upon itself, and which need the shim.
+func divide(l proc.Limits) (shared, own proc.Limits) {
+	shared.FileSize, shared.Processes = l.FileSize, l.Processes
+	own.AddressSpace, own.CPUSeconds = l.AddressSpace, l.CPUSeconds
+	if l.OpenFiles >= fewFiles {
+		shared.OpenFiles = l.OpenFiles
+	} else {
+		own.OpenFiles = l.OpenFiles
+	}
+	return shared, own
+}
+
+// setLimits lowers the limits of this process and of what it starts.
+func setLimits(l proc.Limits) error {
+	for _, r := range rlimits(l) {
+		if err := lowerLimit(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // rlimits lists the limits that are set, as resource and value.
@@ -157,10 +180,8 @@ func becomeLimited() syscall.Errno {
 		return unix.EINVAL
 	}
 	restoreOpenFiles()
-	for _, l := range rlimits(order.spec.Limits) {
-		if err := lowerLimit(l); err != nil {
-			return errnoOf(err)
-		}
+	if err := setLimits(order.spec.Limits); err != nil {
+		return errnoOf(err)
 	}
 	_, _, errno := syscall.RawSyscall(syscall.SYS_EXECVE,
 		uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&argv[0])), uintptr(unsafe.Pointer(&envv[0])))

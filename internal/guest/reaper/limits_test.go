@@ -3,6 +3,7 @@
 package reaper
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -35,16 +36,61 @@ func TestLimits(t *testing.T) {
 			if got := run(t, r, spec, nil); got.stdout != tc.want || got.status.Code != 0 {
 				t.Errorf("got %q %q %+v, want %q", got.stdout, got.stderr, got.status, tc.want)
 			}
-			if tc.limits == (proc.Limits{}) {
-				return
-			}
-			spec = script(`tr -s ' ' < /proc/$PPID/limits | grep -E '^Max (open files|file size|address space|processes|cpu time)'`)
-			without := run(t, r, spec, nil)
+			// What would end the reaper, or keep it from its work, does not hold for it.
+			spec = script(`tr -s ' ' < /proc/$PPID/limits | grep -E '^Max (address space|cpu time)'; read -r a b c soft rest <<X
+$(grep 'Max open files' /proc/$PPID/limits)
+X
+test $soft -ge 64 && echo enough`)
 			spec.Limits = tc.limits
-			if with := run(t, r, spec, nil); with.stdout != without.stdout {
-				t.Errorf("the limits of the reaper are %q, want %q", with.stdout, without.stdout)
+			want := "Max cpu time unlimited unlimited seconds \nMax address space unlimited unlimited bytes \nenough\n"
+			if got := run(t, r, spec, nil); got.stdout != want {
+				t.Errorf("the reaper has %q, want %q", got.stdout, want)
 			}
 		})
+	}
+}
+
+// A command has its own limits, whatever its reaper ran before.
+func TestLimitsDoNotStay(t *testing.T) {
+	r := newRunner(t)
+	plain := run(t, r, script("ulimit -n; ulimit -f"), nil).stdout
+	for _, l := range []proc.Limits{
+		{OpenFiles: 100}, {OpenFiles: 200}, {}, {FileSize: 1024}, {FileSize: 1024}, {FileSize: 4096, OpenFiles: 100}, {}, {OpenFiles: 5000, AddressSpace: 1 << 30}, {},
+	} {
+		want := strings.Split(plain, "\n")
+		if l.OpenFiles != 0 {
+			want[0] = strconv.FormatUint(l.OpenFiles, 10)
+		}
+		if l.FileSize != 0 {
+			want[1] = strconv.FormatUint(l.FileSize/512, 10)
+		}
+		spec := script("ulimit -n; ulimit -f")
+		spec.Limits = l
+		if got := run(t, r, spec, nil).stdout; got != strings.Join(want, "\n") {
+			t.Errorf("%+v: %q, want %q", l, got, want)
+		}
+	}
+}
+
+// Core files are forbidden unless they are asked for.
+func TestCoreFiles(t *testing.T) {
+	// As far as whoever started this process allows them.
+	allowed := run(t, newRunner(t), func() proc.Spec {
+		spec := script("ulimit -c")
+		spec.Limits.CoreFileBytes = 1 << 20
+		return spec
+	}(), nil).stdout
+	r := newRunner(t)
+	for _, n := range []uint64{0, 1 << 20, 0, 1 << 20} {
+		spec := script("ulimit -c")
+		spec.Limits.CoreFileBytes = n
+		want := "0\n"
+		if n > 0 {
+			want = allowed
+		}
+		if got := run(t, r, spec, nil).stdout; got != want {
+			t.Errorf("core files of %d bytes: %q, want %q", n, got, want)
+		}
 	}
 }
 

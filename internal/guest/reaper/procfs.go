@@ -99,19 +99,16 @@ func childrenOf(pid, tid int) ([]int, error) {
 
 // numericNames lists the entries of a directory that are numbers.
 func numericNames(dir string) ([]int, error) {
-	fd, err := open(dir, unix.O_DIRECTORY)
+	fd, err := rawOpen(dir, unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd)
+	defer rawClose(fd)
 	var list []int
 	buf := make([]byte, 8<<10)
 	var names []string
 	for {
-		n, err := unix.ReadDirent(fd, buf)
-		if err == unix.EINTR {
-			continue
-		}
+		n, err := rawReadDirent(fd, buf)
 		if err != nil {
 			return nil, err
 		}
@@ -127,15 +124,15 @@ func numericNames(dir string) ([]int, error) {
 	}
 }
 
-// readSmall reads the beginning of a file, at most size bytes.
+// readSmall reads the beginning of a file of /proc, at most size bytes.
 func readSmall(path string, size int) ([]byte, error) {
-	fd, err := open(path, 0)
+	fd, err := rawOpen(path, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd)
+	defer rawClose(fd)
 	b := make([]byte, size)
-	n, err := read(fd, b)
+	n, err := rawRead(fd, b)
 	if err != nil {
 		return nil, err
 	}
@@ -143,12 +140,18 @@ func readSmall(path string, size int) ([]byte, error) {
 }
 
 // readAll reads a whole file of /proc.
-func readAll(path string) ([]byte, error) {
-	fd, err := open(path, 0)
+func readAll(path string) ([]byte, error) { return readWhole(path, rawRead) }
+
+// readMemory reads a file of /proc that is the memory of another process: the read
+// can wait for that process.
+func readMemory(path string) ([]byte, error) { return readWhole(path, read) }
+
+func readWhole(path string, read func(fd int, b []byte) (int, error)) ([]byte, error) {
+	fd, err := rawOpen(path, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd)
+	defer rawClose(fd)
 	b := make([]byte, 0, 1024)
 	for {
 		if len(b) == cap(b) {
@@ -165,8 +168,7 @@ func readAll(path string) ([]byte, error) {
 	}
 }
 
-// open and read are the system calls without what package os adds for files that
-// can be waited for: a walk makes hundreds of them.
+// open and read are the ordinary system calls, repeated when interrupted.
 func open(path string, flags int) (int, error) {
 	for {
 		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|flags, 0)

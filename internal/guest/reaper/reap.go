@@ -6,7 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
-	"sync"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -38,17 +38,15 @@ func reapMain() int {
 		return exitFailed
 	}
 	defaultSignals()
-	c, err := newConn(controlFD)
+	control, err := newConn(controlFD)
 	if err != nil {
 		return exitFailed
 	}
-	// One goroutine waits in wait4, one walks the tree, one may take over from it: no
-	// further thread will be needed. Whoever waits for the first command does not
-	// wait for that as well.
-	warm := sync.OnceFunc(func() { Warm(warmThreads) })
-	if !c.pending() {
-		warm()
-	}
+	c := line{control, controlFD}
+	// One thread waits in wait4, one for events, one acts: no further one will be
+	// needed, as long as the last uses raw calls. They have to be there before the
+	// command is, which may leave no room for them.
+	Warm(warmThreads)
 	orders := make(chan order)
 	go receive(c, orders)
 	for o := range orders {
@@ -60,7 +58,7 @@ func reapMain() int {
 		if err != nil {
 			return exitFailed
 		}
-		if more := serveOne(c, s, o.fds, orders, warm); !more {
+		if more := serveOne(c, s, o.fds, orders); !more {
 			break
 		}
 	}
@@ -69,7 +67,7 @@ func reapMain() int {
 
 // serveOne runs one command until nothing of it is left. It reports whether this
 // process may run another one.
-func serveOne(c *conn, o startOrder, fds []int, orders <-chan order, warm func()) (more bool) {
+func serveOne(c line, o startOrder, fds []int, orders <-chan order) (more bool) {
 	pid, failure := start(o.spec, fds[:fileKeep], func() { _ = c.send(msgForking, nil) })
 	if failure != nil {
 		closeFDs(fds[fileKeep:])
@@ -82,7 +80,6 @@ func serveOne(c *conn, o startOrder, fds []int, orders <-chan order, warm func()
 		orders: orders, deaths: deaths, none: none,
 	}
 	r.report(msgStarted, appendNumber(nil, pid))
-	warm()
 	r.run()
 	return r.orders != nil && !r.spec.KeepDescendants
 }
@@ -112,7 +109,7 @@ const (
 
 // reap is the state of a reaper. Everything is done by the goroutine in run.
 type reap struct {
-	c    *conn
+	c    line
 	turn uint64
 	spec proc.Spec
 	keep []int // reading ends of the command's output, if it is to be kept
@@ -138,7 +135,7 @@ type request struct {
 }
 
 // receive hands on what the helper sends, and closes orders at the end.
-func receive(c *conn, orders chan<- order) {
+func receive(c line, orders chan<- order) {
 	defer close(orders)
 	for {
 		kind, payload, fds, err := c.recv(maxSpec)
@@ -163,6 +160,7 @@ func wait(deaths chan<- death, none chan<- struct{}) {
 			return
 		}
 		deaths <- death{pid, status}
+		runtime.Gosched() // to who waits for it, before this thread is away again
 	}
 }
 
@@ -222,7 +220,7 @@ func (r *reap) obey(o order) {
 	switch o.kind {
 	case msgSignal:
 		if s, err := decodeSignal(o.payload); err == nil && s.turn == r.turn && !r.ended {
-			_ = unix.Kill(-r.child, unix.Signal(s.signal)) // it may end at this moment
+			_ = rawKill(-r.child, unix.Signal(s.signal)) // it may end at this moment
 		}
 	case msgTerminate:
 		if t, err := decodeTerminate(o.payload); err == nil && t.turn == r.turn {
@@ -271,7 +269,7 @@ func (r *reap) reportExit(ws unix.WaitStatus) {
 	if ws.Signaled() {
 		s = proc.Status{Code: 128 + int(ws.Signal()), Signal: int(ws.Signal())}
 	}
-	alone := childless()
+	alone := rawChildless()
 	if !alone {
 		s.Leftover = len(r.slayer.tree.running(math.MaxInt32))
 	}
@@ -279,12 +277,6 @@ func (r *reap) reportExit(ws unix.WaitStatus) {
 	if !alone && !r.spec.KeepDescendants {
 		r.terminate(r.spec.Grace)
 	}
-}
-
-// childless reports whether this process has no child at all, not even a dead one.
-func childless() bool {
-	var info unix.Siginfo
-	return unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil) == unix.ECHILD
 }
 
 // terminate begins to end the tree, or makes the end come sooner.
@@ -320,7 +312,7 @@ func (r *reap) ask() {
 	}
 	if found := r.slayer.tree.spread(termRounds, sigs...); len(found) == 0 && !r.ended {
 		for _, sig := range sigs { // no /proc to walk
-			_ = unix.Kill(-r.child, sig)
+			_ = rawKill(-r.child, sig)
 		}
 	}
 }
@@ -336,7 +328,7 @@ func (r *reap) beginKilling() {
 func (r *reap) kill() {
 	r.slayer.pass()
 	if len(r.slayer.awaited) == 0 && !r.ended {
-		_ = unix.Kill(-r.child, unix.SIGKILL) // no /proc to walk
+		_ = rawKill(-r.child, unix.SIGKILL) // no /proc to walk
 	}
 	r.timer.Reset(r.slayer.pause())
 }

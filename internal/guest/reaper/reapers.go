@@ -3,6 +3,7 @@
 package reaper
 
 import (
+	"os"
 	"sync"
 	"syscall"
 
@@ -48,13 +49,7 @@ func (r *reapers) signal(pid int, sig unix.Signal) {
 
 // bury waits for a reaper to end and says how it did.
 func (r *reapers) bury(pid int) unix.WaitStatus {
-	for {
-		// Without the lock until it has ended, and without taking its number away.
-		var info unix.Siginfo
-		if err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != unix.EINTR {
-			break
-		}
-	}
+	awaitEnd(pid) // without the lock, and without taking its number away
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.pids, pid)
@@ -62,6 +57,38 @@ func (r *reapers) bury(pid int) unix.WaitStatus {
 	for {
 		if _, err := unix.Wait4(pid, &status, 0, nil); err != unix.EINTR {
 			return status
+		}
+	}
+}
+
+// awaitEnd returns when a child has ended. It keeps no thread waiting, as long as
+// the kernel has pidfds: many reapers can end at a time, where there may be no room
+// for a thread each.
+func awaitEnd(pid int) {
+	if fd, err := unix.PidfdOpen(pid, 0); err == nil {
+		_ = unix.SetNonblock(fd, true)
+		f := os.NewFile(uintptr(fd), "reaper")
+		defer f.Close()
+		if raw, err := f.SyscallConn(); err == nil {
+			err = raw.Read(func(uintptr) bool { return waitEnd(pid, unix.WNOHANG) })
+			if err == nil {
+				return
+			}
+		}
+	}
+	waitEnd(pid, 0)
+}
+
+// waitEnd reports whether a child has ended, or is none; without WNOHANG it waits.
+func waitEnd(pid, options int) bool {
+	for {
+		var info unix.Siginfo
+		switch err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT|options, nil); err {
+		case nil:
+			return info.Signo != 0
+		case unix.EINTR:
+		default:
+			return true
 		}
 	}
 }

@@ -166,13 +166,14 @@ func reasonOf(err error) proc.StartReason {
 func (r *Runner) assign(c *command) error {
 	var reaper *child
 	var err error
+	shared, _ := divide(c.spec.Limits)
 	switch {
 	case c.spec.KeepDescendants: // to be found again when this process is gone
 		reaper, err = r.spawn(c.spec.Marker, r.tag)
 	case c.spec.Limits.CoreFileBytes > 0: // others have given that up for ever
 		reaper, err = r.spawn()
 	default:
-		if reaper = r.stock.take(); reaper == nil {
+		if reaper = r.stock.take(shared); reaper == nil {
 			reaper, err = r.spawn()
 		}
 	}
@@ -180,6 +181,7 @@ func (r *Runner) assign(c *command) error {
 		return err
 	}
 	reaper.turn++
+	reaper.limits = shared
 	c.reaper, c.turn = reaper, reaper.turn
 
 	r.mu.Lock()

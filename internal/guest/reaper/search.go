@@ -123,7 +123,7 @@ func (s search) carries(pid int) bool {
 	if !ownedBy(pid, os.Geteuid()) {
 		return false
 	}
-	env, err := readAll("/proc/" + strconv.Itoa(pid) + "/environ")
+	env, err := readMemory("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
 		return false
 	}
@@ -141,7 +141,7 @@ func (s search) carries(pid int) bool {
 // Any process can pretend to be one, by name and arguments. If it no longer carries
 // the variable either it gains nothing but what it had: not to be found.
 func reaperArgs(pid int) []string {
-	b, err := readSmall("/proc/"+strconv.Itoa(pid)+"/cmdline", 1024)
+	b, err := readMemory("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil {
 		return nil
 	}

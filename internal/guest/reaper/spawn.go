@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/workberth/workberth/internal/guest/proc"
 )
 
 // child is a reaper as the Runner sees it: a child process and the connection to
@@ -14,9 +16,13 @@ import (
 type child struct {
 	pid  int
 	conn *conn
-	// turn counts the commands it was given; owned by who has it.
-	turn uint64
+	// Owned by who has it:
+	turn   uint64      // counts the commands it was given
+	limits proc.Limits // that hold for it since the first one
 }
+
+// fits reports whether it can run a command with these limits, see divide.
+func (c *child) fits(shared proc.Limits) bool { return c.turn == 0 || c.limits == shared }
 
 // spawn starts a reaper. The arguments after the role are for others who look for
 // it later; the reaper itself does not use them. It gets its own session, so that

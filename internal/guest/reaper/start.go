@@ -3,7 +3,6 @@
 package reaper
 
 import (
-	"os"
 	"syscall"
 	"time"
 
@@ -22,20 +21,25 @@ func start(spec proc.Spec, files []int, forking func()) (pid int, failure *start
 		return 0, &startFailure{reason: proc.NotDirectory, what: spec.Dir, errno: errnoOf(err)}
 	}
 	// The tree must not depend on this process letting go of a directory.
-	defer func() { _ = os.Chdir("/") }()
+	defer rawChdir("/")
 
 	path, failure := lookup(spec.Argv[0], spec.Env)
 	if failure != nil {
 		return 0, failure
 	}
 	limitCore(spec.Limits.CoreFileBytes)
+	shared, own := divide(spec.Limits)
+	if err := setLimits(shared); err != nil {
+		return 0, &startFailure{reason: proc.Internal, what: path, errno: errnoOf(err), detail: "setting limits: " + err.Error()}
+	}
 	attr := &syscall.ProcAttr{
 		Env:   spec.Env,
 		Files: []uintptr{uintptr(files[fileStdin]), uintptr(files[fileStdout]), uintptr(files[fileStderr])},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Setctty: spec.TTY != nil},
 	}
 	forking()
-	if needsShim(spec.Limits) {
+	if own != (proc.Limits{}) {
+		spec.Limits = own
 		return startLimited(path, spec, attr)
 	}
 	pid, err := forkExec(path, spec.Argv, attr)

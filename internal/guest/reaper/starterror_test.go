@@ -87,7 +87,7 @@ func TestStartErrors(t *testing.T) {
 		{"too many", proc.Spec{Argv: make([]string, 70<<10)}, proc.BadSpec, nil, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			for _, limits := range []proc.Limits{{}, {OpenFiles: 100}} {
+			for _, limits := range []proc.Limits{{}, {CPUSeconds: 1000}} {
 				tc.spec.Limits = limits
 				p, err := r.Start(testContext(t), tc.spec, proc.IO{})
 				if p != nil || err == nil {

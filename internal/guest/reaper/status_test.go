@@ -57,7 +57,7 @@ func TestEnvironment(t *testing.T) {
 	want := slices.Clone(env)
 	want[0] = "Z=second"
 	want = slices.Delete(want, 7, 8)
-	for name, limits := range map[string]proc.Limits{"direct": {}, "by way of the shim": {OpenFiles: 64}} {
+	for name, limits := range map[string]proc.Limits{"direct": {}, "with limits": {OpenFiles: 64}, "by way of the shim": {CPUSeconds: 1000}} {
 		t.Run(name, func(t *testing.T) {
 			marker := newMarker(t)
 			got := run(t, r, proc.Spec{Argv: []string{"/bin/cat", "/proc/self/environ"}, Env: env, Marker: marker, Limits: limits}, nil)
@@ -88,7 +88,7 @@ func TestArguments(t *testing.T) {
 // its own, default signals, no core files.
 func TestHygiene(t *testing.T) {
 	r := newRunner(t)
-	for name, limits := range map[string]proc.Limits{"direct": {}, "by way of the shim": {FileSize: 1 << 30}} {
+	for name, limits := range map[string]proc.Limits{"direct": {}, "with limits": {FileSize: 1 << 30}, "by way of the shim": {CPUSeconds: 1000}} {
 		t.Run(name, func(t *testing.T) {
 			spec := script(`for n in 0 1 2 3 4 5 6 7 8 9; do [ -e /proc/$$/fd/$n ] && echo "fd $n"; done
 grep -E '^Sig(Blk|Ign):' /proc/self/status # its own: a shell blocks signals while it forks
@@ -112,7 +112,7 @@ echo "own group $((pgrp == $$)) own session $((session == $$))"`)
 // one the Go runtime raised for itself.
 func TestOpenFilesLimitIsInherited(t *testing.T) {
 	// A host started with a lower soft limit passes it on.
-	for name, limits := range map[string]proc.Limits{"direct": {}, "by way of the shim": {FileSize: 1 << 30}} {
+	for name, limits := range map[string]proc.Limits{"direct": {}, "with limits": {FileSize: 1 << 30}, "by way of the shim": {CPUSeconds: 1000}} {
 		t.Run(name, func(t *testing.T) {
 			spec := script("ulimit -Sn; ulimit -Hn")
 			spec.Limits = limits

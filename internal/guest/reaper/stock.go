@@ -5,6 +5,8 @@ package reaper
 import (
 	"log/slog"
 	"sync"
+
+	"github.com/workberth/workberth/internal/guest/proc"
 )
 
 // maxIdle is how many reapers wait for commands: one for the next command, one that
@@ -33,9 +35,10 @@ type fill struct {
 	ready   chan *child // gets it, or nil, if it was claimed
 }
 
-// take returns an idle reaper, or waits for the one that is being started unless
-// another command does already. It returns nil when there is none.
-func (s *stock) take() *child {
+// take returns an idle reaper for a command with these limits, or waits for the one
+// that is being started unless another command does already. It returns nil when
+// there is none.
+func (s *stock) take(shared proc.Limits) *child {
 	for {
 		c, f := s.claim()
 		if f != nil {
@@ -44,7 +47,7 @@ func (s *stock) take() *child {
 		switch {
 		case c == nil:
 			return nil
-		case c.conn.alive():
+		case c.fits(shared) && c.conn.alive():
 			return c
 		}
 		s.discard(c)

@@ -137,11 +137,11 @@ func (t tree) belongs(pid, ppid int, seen map[int]bool) bool {
 // signal sends sig to a member of the tree. A process that took over the number
 // of a member is not touched: the process is pinned first and then looked at.
 func (t tree) signal(pid int, sig unix.Signal, seen map[int]bool) error {
-	fd, err := unix.PidfdOpen(pid, 0)
+	fd, err := rawPidfdOpen(pid)
 	pinned := err == nil
 	switch {
 	case pinned:
-		defer unix.Close(fd)
+		defer rawClose(fd)
 	case err == unix.ESRCH:
 		return err
 	}
@@ -153,12 +153,12 @@ func (t tree) signal(pid int, sig unix.Signal, seen map[int]bool) error {
 		return unix.ESRCH
 	}
 	if pinned {
-		err := unix.PidfdSendSignal(fd, sig, nil, 0)
+		err := rawPidfdSendSignal(fd, sig)
 		if err != unix.ENOSYS && err != unix.EPERM {
 			return err
 		}
 	}
-	return unix.Kill(pid, sig) // an old kernel, or a filter without pidfds
+	return rawKill(pid, sig) // an old kernel, or a filter without pidfds
 }
 
 // spread sends signals to every member, each member once, until a walk finds no

@@ -321,9 +321,7 @@ func TestTerminateLeavesOthers(t *testing.T) {
 		t.Fatalf("%+v, %v", result, err)
 	}
 	ids[0].mustBeGone(t)
-	if n := len(ids[1].alive()); n != 4 {
-		t.Errorf("%d processes of the other tree, want 4", n)
-	}
+	ids[1].awaitCount(t, 4)
 	terminate(t, ps[1], -1)
 	ids[1].mustBeGone(t)
 }
