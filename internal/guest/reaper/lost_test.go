@@ -198,6 +198,40 @@ func TestHelperKilled(t *testing.T) {
 	}
 }
 
+// Until the reapers of a killed helper have ended their trees, within the grace, a
+// later helper finds what they hold, also what dropped its environment.
+func TestHelperKilledAndSearched(t *testing.T) {
+	for name, search := range map[string]func(r *Runner, marker, tag string) error{
+		"by marker": func(r *Runner, marker, _ string) error {
+			result, err := r.Terminate(testContext(t), marker, -1)
+			if err == nil && result.Outcome != proc.Gone {
+				err = fmt.Errorf("%+v", result)
+			}
+			return err
+		},
+		"by tag": func(r *Runner, _, tag string) error {
+			_, err := r.Sweep(testContext(t), tag)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			id := newTracer(t)
+			tag := "tag-" + string(id)
+			spec := script(fmt.Sprintf(`trap '' TERM; env -i setsid /bin/sh -c 'trap "" TERM; /bin/sleep %[1]s & /bin/sleep %[1]s' & sleep %[1]s; sleep %[1]s`, id))
+			spec.Marker, spec.Grace = newMarker(t), time.Hour
+			h := startHost(t, hostOrder{Spec: spec, Tag: tag})
+			h.await("started")
+			id.awaitCount(t, 6) // the host itself has the script in its arguments
+			r := newRunner(t)
+			h.kill()
+			if err := search(r, spec.Marker, tag); err != nil {
+				t.Error(err)
+			}
+			id.mustBeGone(t)
+		})
+	}
+}
+
 // When the helper's input ends, it ends what it runs, and then itself.
 func TestHelperEnds(t *testing.T) {
 	id := newTracer(t)

@@ -68,6 +68,8 @@ func reapMain() int {
 // serveOne runs one command until nothing of it is left. It reports whether this
 // process may run another one.
 func serveOne(c line, o startOrder, fds []int, orders <-chan order) (more bool) {
+	showMarker(o.spec.Marker)
+	defer showMarker("")
 	pid, failure := start(o.spec, fds[:fileKeep], func() { _ = c.send(msgForking, nil) })
 	if failure != nil {
 		closeFDs(fds[fileKeep:])

@@ -4,7 +4,7 @@ package reaper
 
 // The private roles of the helper's program, as its first argument.
 const (
-	roleReap  = "reap"  // the reaper of one command; reap [marker]
+	roleReap  = "reap"  // a reaper: reap MARKER TAG
 	roleLimit = "limit" // sets limits and becomes the command
 )
 

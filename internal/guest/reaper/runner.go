@@ -85,7 +85,7 @@ func New(o Options) *Runner {
 		r.log = slog.New(slog.DiscardHandler)
 	}
 	r.stock = &stock{
-		spawn: func() (*child, error) { return r.spawn() }, discard: r.discardReaper,
+		spawn: r.spawn, discard: r.discardReaper,
 		work: &r.work, log: r.log, most: maxIdle,
 	}
 	if o.NoSpare {
@@ -167,18 +167,13 @@ func (r *Runner) assign(c *command) error {
 	var reaper *child
 	var err error
 	shared, _ := divide(c.spec.Limits)
-	switch {
-	case c.spec.KeepDescendants: // to be found again when this process is gone
-		reaper, err = r.spawn(c.spec.Marker, r.tag)
-	case c.spec.Limits.CoreFileBytes > 0: // others have given that up for ever
-		reaper, err = r.spawn()
-	default:
-		if reaper = r.stock.take(shared); reaper == nil {
-			reaper, err = r.spawn()
-		}
+	if c.spec.Limits.CoreFileBytes == 0 { // who served others has given that up for ever
+		reaper = r.stock.take(shared)
 	}
-	if err != nil {
-		return err
+	if reaper == nil {
+		if reaper, err = r.spawn(); err != nil {
+			return err
+		}
 	}
 	reaper.turn++
 	reaper.limits = shared
@@ -232,8 +227,9 @@ func (r *Runner) Terminate(ctx context.Context, marker string, grace time.Durati
 
 // Sweep ends what helpers of the session tag have left running that are gone
 // themselves, kept trees included, and returns how many processes that were. The
-// trees of live helpers, this one's included, are not touched. It finds what
-// [Runner.Terminate]'s search would. Survivors are an error.
+// trees of live helpers, this one's included, are not touched: a helper is known by
+// its name, [HelperName]. It finds what [Runner.Terminate]'s search would. Survivors
+// are an error.
 func (r *Runner) Sweep(ctx context.Context, tag string) (int, error) {
 	if tag == "" {
 		return 0, errors.New("no session is named")

@@ -28,10 +28,10 @@ const (
 
 // search looks in the process table for trees that no reaper of this process
 // answers for. It is the second net: it sees only processes that still carry a
-// variable, and what descends from them at this moment. A process that has dropped
-// the variable and whose parents are gone (env -i, double fork) is not found,
-// unless a kept tree's reaper still stands above it. So that nothing was found
-// proves less than ECHILD does.
+// variable, what stands below a reaper that shows the marker or tag, and what
+// descends from either at this moment. A process that has dropped the variable, and
+// whose parents and reaper are gone, is not found. So that nothing was found proves
+// less than ECHILD does.
 type search struct {
 	// carried are the variables, "KEY=value", any of which makes a process a match.
 	carried []string

@@ -24,10 +24,9 @@ type child struct {
 // fits reports whether it can run a command with these limits, see divide.
 func (c *child) fits(shared proc.Limits) bool { return c.turn == 0 || c.limits == shared }
 
-// spawn starts a reaper. The arguments after the role are for others who look for
-// it later; the reaper itself does not use them. It gets its own session, so that
-// nothing meant for the helper's process group reaches it.
-func (r *Runner) spawn(args ...string) (*child, error) {
+// spawn starts a reaper. It gets its own session, so that nothing meant for the
+// helper's process group reaches it.
+func (r *Runner) spawn() (*child, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("making a control connection: %w", err)
@@ -53,7 +52,7 @@ func (r *Runner) spawn(args ...string) (*child, error) {
 			return nil, err
 		}
 	}
-	pid, err := r.forkReaper(args, []uintptr{uintptr(null), uintptr(null), uintptr(stderr), uintptr(theirs)})
+	pid, err := r.forkReaper([]uintptr{uintptr(null), uintptr(null), uintptr(stderr), uintptr(theirs)})
 	if err != nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("starting a reaper: %w", err)
@@ -62,8 +61,8 @@ func (r *Runner) spawn(args ...string) (*child, error) {
 }
 
 // forkReaper runs the helper's program in the role of a reaper.
-func (r *Runner) forkReaper(args []string, files []uintptr) (pid int, err error) {
-	argv := append([]string{programName, roleReap}, args...)
+func (r *Runner) forkReaper(files []uintptr) (pid int, err error) {
+	argv := append([]string{programName, roleReap}, titleArgs(r.tag)...)
 	attr := &syscall.ProcAttr{Env: roleEnv(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true}}
 	fork := func() { pid, err = r.reapers.fork(r.self, argv, attr) }
 	switch {

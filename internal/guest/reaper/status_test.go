@@ -148,16 +148,22 @@ func TestReaperIsClosed(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Log("as root some of this cannot be refused; see TestAsAnotherUser")
 	}
-	r := newRunner(t)
+	r := newRunner(t, func(o *Options) { o.Tag = "a-tag" })
 	const secret = "SECRET=c2VjcmV0"
 	spec := script(`tr '\0' '\n' < /proc/$PPID/cmdline; echo --; tr '\0' '\n' < /proc/$PPID/environ; echo --; cat /proc/$PPID/comm`)
 	spec.Env = append(spec.Env, secret)
-	got := run(t, r, spec, nil)
-	if strings.Contains(got.stdout, "c2VjcmV0") {
-		t.Errorf("the reaper shows the command's environment: %q", got.stdout)
-	}
-	if !strings.HasPrefix(got.stdout, "berth-guest\nreap\n--") || !strings.HasSuffix(got.stdout, "berth-reap\n") {
-		t.Errorf("the reaper is not recognisable: %q", got.stdout)
+	for _, marker := range []string{newMarker(t), "", newMarker(t)} {
+		spec.Marker = marker
+		got := run(t, r, spec, nil)
+		if marker == "" {
+			marker = blankMarker
+		}
+		if strings.Contains(got.stdout, "c2VjcmV0") {
+			t.Errorf("the reaper shows the command's environment: %q", got.stdout)
+		}
+		if !strings.HasPrefix(got.stdout, "berth-guest\nreap\n"+marker+"\na-tag\n--\n") || !strings.HasSuffix(got.stdout, "berth-reap\n") {
+			t.Errorf("the reaper is not recognisable: %q", got.stdout)
+		}
 	}
 }
 
