@@ -72,7 +72,8 @@ func helper(t testing.TB) string {
 				builtHelper.err = fmt.Errorf("build the helper: %w\n%s", err, out)
 			}
 		}
-		builtHelper.err = errors.Join(builtHelper.err, os.Chmod(dir, 0o755))
+		// Processes that this one starts, and kills, take the same.
+		builtHelper.err = errors.Join(builtHelper.err, os.Chmod(dir, 0o755), os.Setenv("BUBBLEWRAP_TEST_HELPER", path))
 	})
 	if builtHelper.err != nil {
 		t.Fatal(builtHelper.err)

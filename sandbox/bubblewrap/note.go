@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/workberth/workberth/internal/cgroup"
 	"github.com/workberth/workberth/sandbox"
@@ -89,11 +90,36 @@ const tagLen = 16
 // case: a bwrap that is killed just after it has made its child leaves that waiting
 // for it for ever.
 func endTagged(ctx context.Context, tag string) error {
+	patience := time.Now().Add(startBound)
+	for {
+		refs, starting, err := tagged(tag)
+		if err != nil || len(refs) == 0 && (!starting || time.Now().After(patience)) {
+			return err
+		}
+		// Once more afterwards: one of them may have made another one meanwhile.
+		for _, r := range refs {
+			if err := r.Kill(ctx); err != nil {
+				return err
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// startBound is how long a process without arguments may be one that is just
+// starting; some have none for other reasons.
+const startBound = 200 * time.Millisecond
+
+// tagged lists the processes that carry the tag in their arguments and live. starting
+// tells that another one may: a process that is just becoming another program has no
+// arguments for a moment, and it may be the bwrap of an owner that has just died.
+func tagged(tag string) (out []sandbox.ProcessRef, starting bool, err error) {
 	cmdlines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
-		return err
+		return nil, false, err
 	}
-	var failures []error
 	for _, path := range cmdlines {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if err != nil || pid == os.Getpid() {
@@ -104,14 +130,22 @@ func endTagged(ctx context.Context, tag string) error {
 			continue // it has ended
 		}
 		// Looked at after the identity was taken: a process that has got the number of
-		// another one since is not killed.
+		// another one since is not meant.
 		data, err := os.ReadFile(path)
+		if err == nil && len(data) == 0 {
+			// Threads of the kernel and the dead have none either, and no program.
+			_, err := os.Readlink(filepath.Join(filepath.Dir(path), "exe"))
+			starting = starting || err == nil
+			continue
+		}
 		if err != nil || !slices.ContainsFunc(bytes.Split(data, []byte{0}), func(arg []byte) bool { return string(arg) == tagArg(tag) }) {
 			continue
 		}
-		failures = append(failures, ref.Kill(ctx))
+		if ref.Alive() {
+			out = append(out, ref)
+		}
 	}
-	return errors.Join(failures...)
+	return out, starting, nil
 }
 
 // clearAll does what clearAway does for every sandbox of this backend that nobody

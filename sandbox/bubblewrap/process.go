@@ -55,11 +55,12 @@ func launch(bwrap string, c *command, a account, group *cgroup.Group) (*process,
 		return nil, nil, err
 	}
 	defer theirs.Close()
-	info, infoWriter, err := os.Pipe()
+	// Not a pipe: bwrap would die of writing into one when we have died, and leave its
+	// child waiting for it for ever.
+	info, err := memFile("info", nil)
 	if err != nil {
 		return nil, nil, errors.Join(err, ours.Close())
 	}
-	defer infoWriter.Close()
 	rt := &process{group: group, stderr: tail{limit: maxStderr}, info: info, done: make(chan struct{})}
 	args := append([]string{"--info-fd", strconv.Itoa(firstFile + len(c.files))}, c.args...)
 	cmd := exec.Command(bwrap, args...)
@@ -67,7 +68,7 @@ func launch(bwrap string, c *command, a account, group *cgroup.Group) (*process,
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	cmd.Dir = "/"
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, &rt.stderr
-	cmd.ExtraFiles = append(slices.Clone(c.files), infoWriter)
+	cmd.ExtraFiles = append(slices.Clone(c.files), info)
 	cmd.WaitDelay = time.Second // for a stderr that somebody inside holds
 	// A session of its own: no signal of our terminal reaches it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: a.credential()}
@@ -126,16 +127,14 @@ func (rt *process) enter() (entered func() error) {
 }
 
 // adopt learns which process of this machine is process 1 of the namespace. It is
-// called once, when the helper has spoken: then bwrap has told.
+// called once, when the helper has spoken: bwrap tells before it lets the helper
+// start.
 func (rt *process) adopt() error {
 	defer rt.info.Close()
 	var told struct {
 		ChildPid int `json:"child-pid"`
 	}
-	if err := rt.info.SetReadDeadline(time.Now().Add(handshakeBound)); err != nil {
-		return err
-	}
-	if err := json.NewDecoder(io.LimitReader(rt.info, 4096)).Decode(&told); err != nil {
+	if err := json.NewDecoder(io.NewSectionReader(rt.info, 0, 4096)).Decode(&told); err != nil {
 		return fmt.Errorf("bwrap does not tell which process it has started: %w", err)
 	}
 	first, err := sandbox.RefOf(told.ChildPid)
