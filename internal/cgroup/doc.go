@@ -7,8 +7,8 @@
 // hands the needed controllers down), so that the limits set on this process hold
 // on them too.
 //
-// [Group.Place] and [Group.AddTree] put a process into a group, with everything it
-// has started and will start.
+// [Group.Enter] puts a process into a group at its birth, not afterwards: nothing it
+// starts can stay outside.
 //
 // Nothing here needs root where groups were delegated to the user. Where they were
 // not, Find says so and the caller falls back to what rlimits can do.

@@ -279,7 +279,7 @@ func (g *Group) OOMKills() int64 {
 }
 
 // Kill sends SIGKILL to every process in the group, new ones too, until it is empty
-// or ctx has ended.
+// or ctx has ended. This process is never among them.
 func (g *Group) Kill(ctx context.Context) error {
 	if g.v2 != "" {
 		// One write ends all of them; kernels before 5.14 have no such file.
@@ -294,6 +294,9 @@ func (g *Group) Kill(ctx context.Context) error {
 		}
 		left := false
 		for _, pid := range pids {
+			if pid == os.Getpid() { // a thread of ours that has entered it
+				continue
+			}
 			left = true
 			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 				return false, fmt.Errorf("kill process %d: %w", pid, err)

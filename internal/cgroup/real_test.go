@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/workberth/workberth/internal/osthread"
 )
 
 // group makes a real group, or skips.
@@ -59,37 +61,30 @@ func group(t *testing.T, l Limits) *Group {
 	return g
 }
 
-// start runs a script in the group: a shell that waits until it has been moved.
+// start runs a script in the group.
 func start(t *testing.T, g *Group, script string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := exec.Command("/bin/sh", "-c", "read go; "+script)
+	cmd := exec.Command("/bin/sh", "-c", script)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	release, err := g.Place(cmd.SysProcAttr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = cmd.Start()
-	release()
-	if err == nil {
-		err = g.AddTree(cmd.Process.Pid)
-	}
-	if err == nil {
-		_, err = stdin.Write([]byte("go\n"))
-	}
-	if err != nil {
+	started := make(chan error, 1)
+	osthread.Go(func() {
+		release, err := g.Enter(cmd.SysProcAttr)
+		if err == nil {
+			err = cmd.Start()
+			release()
+		}
+		started <- err
+	})
+	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
 	return cmd, &out
 }
 
-// A process that was added is in the group with all its children.
-func TestJoin(t *testing.T) {
+// A process is in the group from its first instruction on.
+func TestEnter(t *testing.T) {
 	g := group(t, Limits{Pids: 20, MemoryBytes: 256 << 20, CPUs: 1.5})
 	for range 20 {
 		cmd, out := start(t, g, "cat /proc/self/cgroup")
@@ -104,61 +99,6 @@ func TestJoin(t *testing.T) {
 	if err != nil || strings.Contains(string(self), "workberth-test") {
 		t.Errorf("this process itself is in %s (%v)", self, err)
 	}
-}
-
-// A whole tree is moved: children and theirs, also those of other threads.
-func TestAddTree(t *testing.T) {
-	g := group(t, Limits{Pids: 50})
-	cmd := exec.Command("/bin/sh", "-c", "(sleep 600 & sleep 600 & wait) & sleep 600 & echo ready; wait")
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	release, err := g.Place(cmd.SysProcAttr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stdout.Read(make([]byte, 6)); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.AddTree(cmd.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
-	listed, err := childrenOf(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	searched, err := searchChildren(cmd.Process.Pid)
-	slices.Sort(listed)
-	slices.Sort(searched)
-	if err != nil || len(listed) != 2 || !slices.Equal(listed, searched) {
-		t.Errorf("children %v and %v, %v", listed, searched, err)
-	}
-	deadline := time.Now().Add(20 * time.Second)
-	for { // the inner shell may not have started both of its children yet
-		pids, err := g.Pids()
-		if err != nil || len(pids) == 5 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d processes in the group: %v, %v", len(pids), pids, err)
-		}
-		time.Sleep(time.Millisecond) //sleep: polls a group, which gives no event
-	}
-	if err := g.AddTree(1 << 22); err != nil { // no such process
-		t.Errorf("a process that is gone: %v", err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	if err := g.Kill(ctx); err != nil {
-		t.Error(err)
-	}
-	_ = cmd.Wait()
 }
 
 func TestPidsLimit(t *testing.T) {

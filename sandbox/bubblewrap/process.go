@@ -90,7 +90,7 @@ func launch(bwrap string, c *command, a account, group *cgroup.Group) (*process,
 // start runs on the thread that stays.
 func (rt *process) start(cmd *exec.Cmd) error {
 	if rt.group != nil {
-		release, err := rt.group.Place(cmd.SysProcAttr)
+		release, err := rt.group.Enter(cmd.SysProcAttr)
 		if err != nil {
 			return err
 		}
@@ -107,23 +107,6 @@ func (rt *process) start(cmd *exec.Cmd) error {
 	}
 	rt.ref = ref
 	return nil
-}
-
-// enter begins to move bwrap into the control group, beside what it does first, and
-// returns a function that ends it: with process 1 and all that it has started.
-// Nobody else can start anything there before.
-func (rt *process) enter() (entered func() error) {
-	if rt.group == nil {
-		return func() error { return nil }
-	}
-	joined := make(chan error, 1)
-	go func() { joined <- rt.group.Add(rt.ref.PID) }()
-	return func() error {
-		if err := <-joined; err != nil {
-			return err
-		}
-		return rt.group.AddTree(rt.processOne().PID)
-	}
 }
 
 // adopt learns which process of this machine is process 1 of the namespace. It is

@@ -66,6 +66,10 @@ func (g *generation) life() *keeper.Life {
 // prepare decides everything and makes what the sandbox needs on this machine.
 func (g *generation) prepare() error {
 	b, spec := g.b, g.Resolved.Spec
+	var err error
+	if g.account, err = accountFor(spec, b.selfUID(), os.Getegid()); err != nil {
+		return err
+	}
 	bwrap, err := b.bwrap()
 	if err != nil {
 		return err
@@ -76,9 +80,6 @@ func (g *generation) prepare() error {
 	}
 	filter, err := b.filter(spec.Config.SeccompProfile)
 	if err != nil {
-		return err
-	}
-	if g.account, err = accountFor(spec, b.selfUID(), os.Getegid()); err != nil {
 		return err
 	}
 	if err := g.sources(); err != nil {
@@ -154,16 +155,12 @@ func (g *generation) attempt(ctx context.Context) (err error) {
 		return startFailure(g.plan.bwrap, err)
 	}
 	g.runtime = rt
-	entered := rt.enter()
 	g.Early(g.life())
 	if g.conn, err = g.greet(ctx, conn); err == nil {
 		err = rt.adopt()
 	}
 	if err != nil {
 		return g.explain(ctx, err)
-	}
-	if err := entered(); err != nil {
-		return fmt.Errorf("%w: the limits cannot be put into force: %w", sandbox.ErrUnavailable, err)
 	}
 	return nil
 }
