@@ -77,7 +77,7 @@ type limits struct {
 func groupName(id sandbox.ID, tag string) string { return "berth-" + string(id) + "-" + tag }
 
 // newLimits makes the control group of a sandbox, as far as this is possible, and
-// decides what takes its place. dir is the sandbox's own directory, where the group
+// decides what takes its place. With an error the result may hold a group. dir is the sandbox's own directory, where the group
 // is noted before it is made.
 func newLimits(id sandbox.ID, dir, tag string, want sandbox.Limits, a account, userns bool, log *slog.Logger) (*limits, error) {
 	l := &limits{
@@ -115,7 +115,7 @@ func newLimits(id sandbox.ID, dir, tag string, want sandbox.Limits, a account, u
 	}
 	if want.CPUs > 0 && !in(cgroup.CPU, strconv.FormatFloat(want.CPUs, 'f', -1, 64)) {
 		// Refused before, unless the place for groups has gone since.
-		return nil, &sandbox.Problem{
+		return l, &sandbox.Problem{
 			Field: "limits", What: fmt.Sprintf("cpus %v", want.CPUs), Rule: missing[cgroup.CPU].Error(),
 			Remedy: "leave it out", Err: sandbox.ErrRefused,
 		}

@@ -42,8 +42,16 @@ type generation struct {
 // start brings a generation to life. A failure leaves nothing behind.
 func (b *Backend) start(ctx context.Context, birth keeper.Birth) (*keeper.Life, error) {
 	g := &generation{Birth: birth, b: b}
-	if err := g.prepare(); err != nil {
+	account, err := accountFor(birth.Resolved.Spec, b.selfUID(), os.Getegid())
+	if err != nil {
 		return nil, err
+	}
+	g.account = account
+	limited := make(chan error, 1)
+	go func() { limited <- g.limit(true) }() // the kernel takes its time for that
+	err = g.prepare()
+	if err := errors.Join(err, <-limited); err != nil {
+		return nil, errors.Join(err, g.undo())
 	}
 	if err := g.launch(ctx); err != nil {
 		return nil, err
@@ -66,10 +74,6 @@ func (g *generation) life() *keeper.Life {
 // prepare decides everything and makes what the sandbox needs on this machine.
 func (g *generation) prepare() error {
 	b, spec := g.b, g.Resolved.Spec
-	var err error
-	if g.account, err = accountFor(spec, b.selfUID(), os.Getegid()); err != nil {
-		return err
-	}
 	bwrap, err := b.bwrap()
 	if err != nil {
 		return err
@@ -137,16 +141,13 @@ func (g *generation) attempt(ctx context.Context) (err error) {
 			err = errors.Join(err, g.undo())
 		}
 	}()
-	if err := (note{Tag: g.Tag}).write(g.Claim.Dir()); err != nil {
-		return fmt.Errorf("note what is about to be made: %w", err)
-	}
-	limited := make(chan error, 1)
-	go func() { limited <- g.limit() }()
-	c, err := g.plan.command()
-	if err := errors.Join(err, <-limited); err != nil {
-		if c != nil {
-			c.close()
+	if g.limits == nil { // ended with a failed attempt
+		if err := g.limit(g.plan.userns); err != nil {
+			return err
 		}
+	}
+	c, err := g.plan.command()
+	if err != nil {
 		return err
 	}
 	rt, conn, err := launch(g.plan.bwrap, c, g.account, g.limits.group)
@@ -165,9 +166,13 @@ func (g *generation) attempt(ctx context.Context) (err error) {
 	return nil
 }
 
-// limit makes the control group, beside whatever else is prepared.
-func (g *generation) limit() (err error) {
-	g.limits, err = newLimits(g.Resolved.ID, g.Claim.Dir(), g.Tag, g.Resolved.Spec.Config.Limits, g.account, g.plan.userns, g.b.log)
+// limit notes what is about to be made on this machine, and makes the control group.
+func (g *generation) limit(userns bool) error {
+	if err := (note{Tag: g.Tag}).write(g.Claim.Dir()); err != nil {
+		return fmt.Errorf("note what is about to be made: %w", err)
+	}
+	l, err := newLimits(g.Resolved.ID, g.Claim.Dir(), g.Tag, g.Resolved.Spec.Config.Limits, g.account, userns, g.b.log)
+	g.limits = l
 	return err
 }
 
