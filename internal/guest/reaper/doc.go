@@ -31,11 +31,10 @@
 //
 //   - The direct child: its status is reported once everything it wrote has been
 //     delivered. What it left behind is ended, unless it was to be kept.
-//   - The helper: every reaper sees its socket end and ends its tree. A tree that
-//     was to be kept stays, its reaper discards what it writes, and a later
-//     Runner.Terminate finds it by its marker. PR_SET_PDEATHSIG would be wrong
-//     here: it follows the thread that forked, and would kill the reaper before
-//     its tree.
+//   - The helper: every reaper sees its socket end and ends its tree; one that a
+//     command has stopped gets SIGCONT by PR_SET_PDEATHSIG. (Being killed by it would
+//     leave the tree behind.) A tree that was to be kept stays, its reaper discards
+//     what it writes, and a later Runner.Terminate finds it by its marker.
 //   - A reaper, killed by a hostile command: its descendants become children of
 //     the helper (see [Orphans]), which kills them all and knows from ECHILD that
 //     they are gone. The status of the command is then unknown, and says so.

@@ -198,6 +198,17 @@ func TestHelperKilled(t *testing.T) {
 	}
 }
 
+// Also when a command has stopped its reaper.
+func TestHelperKilledWhileReaperIsStopped(t *testing.T) {
+	id := newTracer(t)
+	spec := script(fmt.Sprintf("sleep 0.3; kill -STOP $PPID; echo stopped; sleep %[1]s & sleep %[1]s", id)) // not before it is told to go on
+	spec.Grace = 20 * time.Millisecond
+	h := startHost(t, hostOrder{Spec: spec})
+	h.awaitText("stopped")
+	h.kill()
+	id.awaitCount(t, 0)
+}
+
 // Until the reapers of a killed helper have ended their trees, within the grace, a
 // later helper finds what they hold, also what dropped its environment.
 func TestHelperKilledAndSearched(t *testing.T) {
@@ -216,12 +227,13 @@ func TestHelperKilledAndSearched(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := newTracer(t)
-			tag := "tag-" + string(id)
+			tag := "tag-" + newMarker(t) // which its reaper shows
 			spec := script(fmt.Sprintf(`trap '' TERM; env -i setsid /bin/sh -c 'trap "" TERM; /bin/sleep %[1]s & /bin/sleep %[1]s' & sleep %[1]s; sleep %[1]s`, id))
 			spec.Marker, spec.Grace = newMarker(t), time.Hour
 			h := startHost(t, hostOrder{Spec: spec, Tag: tag})
 			h.await("started")
-			id.awaitCount(t, 6) // the host itself has the script in its arguments
+			// Of the host, which has the script in its arguments, two shells, three sleeps.
+			eventually(t, "the tree", func() bool { return len(id.alive()) >= 5 })
 			r := newRunner(t)
 			h.kill()
 			if err := search(r, spec.Marker, tag); err != nil {

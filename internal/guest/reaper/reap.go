@@ -38,6 +38,9 @@ func reapMain() int {
 		return exitFailed
 	}
 	defaultSignals()
+	// Should a command stop this process, it goes on when the helper has ended, and
+	// sees that. (That it was merely the thread which forked it does no harm.)
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGCONT), 0, 0, 0)
 	control, err := newConn(controlFD)
 	if err != nil {
 		return exitFailed

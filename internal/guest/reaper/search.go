@@ -78,7 +78,8 @@ func (s search) find() (quarry, error) {
 		case s.carries(pid): // a true reaper never does
 			todo = append(todo, pid)
 		case reaping && matchesAny(reaperArgs(pid), s.reaping):
-			spared[pid] = true // it ends when its tree has
+			spared[pid] = true               // it ends when its tree has
+			_ = unix.Kill(pid, unix.SIGCONT) // unless somebody stopped it
 			todo = append(todo, pid)
 		}
 	}
