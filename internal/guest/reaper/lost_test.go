@@ -5,6 +5,7 @@ package reaper
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"runtime"
@@ -280,7 +281,9 @@ func namespace(t testing.TB) []string {
 	t.Helper()
 	words := []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
 	if os.Getuid() == 0 {
-		words = append(words, "setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "--")
+		// One that nobody else has: a limit on processes counts all of a user's.
+		user := strconv.Itoa(100_000 + rand.IntN(1<<30))
+		words = append(words, "setpriv", "--reuid="+user, "--regid="+user, "--clear-groups", "--")
 	} else {
 		words = append(words, "--user", "--")
 	}
