@@ -186,7 +186,8 @@ func newTracer(t testing.TB) tracer {
 	return id
 }
 
-// alive lists the processes that carry the tracer and are not dead.
+// alive lists the processes that carry the tracer and are not dead, but not hosts,
+// whose orders contain it, and their forks that have not become reapers yet.
 func (id tracer) alive() (list []int) {
 	all, err := pids()
 	if err != nil {
@@ -194,7 +195,7 @@ func (id tracer) alive() (list []int) {
 	}
 	for _, pid := range all {
 		b, err := readAll("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if err == nil && bytes.Contains(b, []byte(id)) && pid != os.Getpid() {
+		if err == nil && bytes.Contains(b, []byte(id)) && !bytes.Contains(b, []byte("\x00"+roleHost+"\x00")) && pid != os.Getpid() {
 			list = append(list, pid)
 		}
 	}

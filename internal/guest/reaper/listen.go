@@ -38,6 +38,7 @@ func (c *command) listen() {
 		}
 	case detached:
 		_ = c.reaper.conn.Close()
+		c.r.reapers.release(c.reaper.pid)
 		c.setStatus(proc.Status{Unknown: true, Code: unknownCode, Reason: "the helper ended before the command did"})
 		c.finish(proc.TerminateResult{Outcome: proc.Unknown})
 	default:

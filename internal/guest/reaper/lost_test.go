@@ -192,7 +192,7 @@ func TestHelperKilled(t *testing.T) {
 			spec.Grace = 20 * time.Millisecond
 			h := startHost(t, hostOrder{Spec: spec})
 			h.await("started")
-			eventually(t, "processes", func() bool { return len(id.alive()) > 2 })
+			eventually(t, "processes", func() bool { return len(id.alive()) > 1 })
 			h.kill()
 			id.awaitCount(t, 0)
 		})
@@ -233,8 +233,7 @@ func TestHelperKilledAndSearched(t *testing.T) {
 			spec.Marker, spec.Grace = newMarker(t), time.Hour
 			h := startHost(t, hostOrder{Spec: spec, Tag: tag})
 			h.await("started")
-			// Of the host, which has the script in its arguments, two shells, three sleeps.
-			eventually(t, "the tree", func() bool { return len(id.alive()) >= 5 })
+			id.awaitCount(t, 5) // two shells, three sleeps
 			r := newRunner(t)
 			h.kill()
 			if err := search(r, spec.Marker, tag); err != nil {
@@ -254,11 +253,7 @@ func TestHelperEnds(t *testing.T) {
 	h.await("started")
 	_ = h.in.Close()
 	h.await("closed")
-	for _, pid := range id.alive() {
-		if pid != h.cmd.Process.Pid {
-			t.Errorf("process %d is left", pid)
-		}
-	}
+	id.mustBeGone(t)
 	if err := h.cmd.Wait(); err != nil {
 		t.Error(err)
 	}

@@ -47,6 +47,14 @@ func (r *reapers) signal(pid int, sig unix.Signal) {
 	}
 }
 
+// release takes a reaper off the table that nobody will wait for: its number can
+// come to mean another process.
+func (r *reapers) release(pid int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.pids, pid)
+}
+
 // bury waits for a reaper to end and says how it did.
 func (r *reapers) bury(pid int) unix.WaitStatus {
 	awaitEnd(pid) // without the lock, and without taking its number away
