@@ -6,33 +6,57 @@
 need_go
 
 failed=()
+outputs=$(mktemp -d)
 
-# step NAME COMMAND... runs one check, prints how long it took, and remembers a failure.
+# ended NAME START STATUS says how long a check took and remembers a failure.
+ended() {
+	if [ "$3" -eq 0 ]; then
+		echo "-- $1: $(seconds_since "$2")"
+	else
+		failed+=("$1")
+		echo "-- $1: FAILED after $(seconds_since "$2")"
+	fi
+}
+
+# step NAME COMMAND... runs one check and keeps what it prints.
 step() {
-	local name=$1 start=$SECONDS
+	local name=$1 start=$SECONDS status=0
 	shift
 	say "$name"
-	if "$@"; then
-		echo "-- $name: $(seconds_since "$start")"
-	else
-		failed+=("$name")
-		echo "-- $name: FAILED after $(seconds_since "$start")"
-	fi
+	"$@" 2>&1 | tee -- "$outputs/$name" || status=$?
+	ended "$name" "$start" "$status"
+}
+
+# must NAME COMMAND... runs, in this shell, what the checks make no sense without.
+must() {
+	local name=$1 start=$SECONDS status=0
+	shift
+	say "$name"
+	"$@" || status=$?
+	ended "$name" "$start" "$status"
+	[ ${#failed[@]} -eq 0 ] || finish
+}
+
+# recall NAME prints what matters of a failed check's output once more, so that it stands at the
+# end of a long log.
+recall() {
+	printf '\n-- %s failed:\n' "$1"
+	[ ! -e "$outputs/$1" ] || grep -vE '^(ok|\?) |^go: downloading|^[[:space:]]*(=== RUN|--- PASS)' "$outputs/$1" | tail -n 60 || true
+}
+
+cleanup() {
+	engines_stop
+	rm -rf -- "$outputs"
 }
 
 finish() {
 	engines_stop
 	if [ ${#failed[@]} -gt 0 ]; then
+		for name in "${failed[@]}"; do recall "$name"; done
 		printf '\nmake test: FAILED (%s) in %s\n' "$(IFS=,; echo "${failed[*]}")" "$(seconds_since 0)"
 		exit 1
 	fi
 	printf '\nmake test: all checks passed in %s\n' "$(seconds_since 0)"
-}
-
-# must NAME COMMAND... is a step without which the others make no sense.
-must() {
-	step "$@"
-	[ ${#failed[@]} -eq 0 ] || finish
 }
 
 check_release() {
@@ -41,7 +65,7 @@ check_release() {
 		go test -count=1 -tags berth_embed ./internal/helperbin
 }
 
-trap engines_stop EXIT
+trap cleanup EXIT
 
 must setup scripts/setup.sh test
 must engines engines_start

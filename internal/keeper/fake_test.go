@@ -91,10 +91,10 @@ func (r *rig) open() *Keeper {
 	return New(Options{
 		Backend: backend, Registry: registry, Start: r.start, Clear: r.clear,
 		ClearAll: func(context.Context) error { return nil }, Logger: slog.New(slog.DiscardHandler),
-		Quell: func(_ context.Context, tag string) error {
+		Quell: func(_ context.Context, rec sandbox.Record) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.quelled = append(r.quelled, tag)
+			r.quelled = append(r.quelled, rec.InstanceTag)
 			return nil
 		},
 	})

@@ -75,8 +75,8 @@ type Options struct {
 	// nil.
 	Clear func(ctx context.Context, claim *sandbox.Claim) error
 	// Quell ends what a generation has left running whose recorded processes were ended
-	// while its owner lives. Nil where nothing can be left.
-	Quell func(ctx context.Context, tag string) error
+	// while its owner lives, and waits until it is over. Nil where nothing can be left.
+	Quell func(ctx context.Context, rec sandbox.Record) error
 	// ClearAll does what Clear does for every sandbox of the backend that nobody holds.
 	// May be nil.
 	ClearAll func(ctx context.Context) error

@@ -40,8 +40,8 @@ func (k *Keeper) stopElsewhere(ctx context.Context, id sandbox.ID) error {
 		for _, p := range rec.Runtimes {
 			failures = append(failures, p.Kill(ctx))
 		}
-		if k.opts.Quell != nil && rec.InstanceTag != "" {
-			failures = append(failures, k.opts.Quell(ctx, rec.InstanceTag))
+		if k.opts.Quell != nil {
+			failures = append(failures, k.opts.Quell(ctx, rec))
 		}
 		return errors.Join(failures...)
 	}

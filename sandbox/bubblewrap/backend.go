@@ -101,7 +101,7 @@ func New(opts Options) (*Backend, error) {
 	b.helper = sync.OnceValues(b.findHelper)
 	b.hardened = sync.OnceValues(func() (*seccomp.Filter, error) { return loadFilter(seccomp.ProfileDefault) })
 	b.keeper = keeper.New(keeper.Options{
-		Backend: Name, Registry: registry, Start: b.start, Quell: endTagged, Clear: clearAway, ClearAll: b.clearAll, Logger: log,
+		Backend: Name, Registry: registry, Start: b.start, Quell: b.quell, Clear: clearAway, ClearAll: b.clearAll, Logger: log,
 	})
 	return b, nil
 }

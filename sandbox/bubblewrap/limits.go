@@ -76,10 +76,12 @@ type limits struct {
 // leftover of a dead one is never mistaken for a live one.
 func groupName(id sandbox.ID, tag string) string { return "berth-" + string(id) + "-" + tag }
 
+// announce is told the name and the directories of a control group before it is made.
+type announce func(name string, dirs []string) error
+
 // newLimits makes the control group of a sandbox, as far as this is possible, and
-// decides what takes its place. With an error the result may hold a group. dir is the sandbox's own directory, where the group
-// is noted before it is made.
-func newLimits(id sandbox.ID, dir, tag string, want sandbox.Limits, a account, userns bool, log *slog.Logger) (*limits, error) {
+// decides what takes its place. With an error the result may hold a group.
+func newLimits(id sandbox.ID, tag string, want sandbox.Limits, a account, userns bool, tell announce, log *slog.Logger) (*limits, error) {
 	l := &limits{
 		each: proc.Limits{
 			OpenFiles: uint64(want.OpenFiles), FileSize: uint64(want.FileSizeBytes),
@@ -88,7 +90,7 @@ func newLimits(id sandbox.ID, dir, tag string, want sandbox.Limits, a account, u
 	}
 	missing := map[cgroup.Controller]error{}
 	if want.Pids > 0 || want.MemoryBytes > 0 || want.CPUs > 0 {
-		if err := l.makeGroup(dir, tag, groupName(id, tag), want, missing); err != nil {
+		if err := l.makeGroup(groupName(id, tag), want, missing, tell); err != nil {
 			return nil, err
 		}
 	}
@@ -124,7 +126,7 @@ func newLimits(id sandbox.ID, dir, tag string, want sandbox.Limits, a account, u
 }
 
 // makeGroup makes the control group and notes what it cannot do.
-func (l *limits) makeGroup(dir, tag, name string, want sandbox.Limits, missing map[cgroup.Controller]error) error {
+func (l *limits) makeGroup(name string, want sandbox.Limits, missing map[cgroup.Controller]error, tell announce) error {
 	none := func(err error) {
 		for _, c := range []cgroup.Controller{cgroup.Pids, cgroup.Memory, cgroup.CPU} {
 			missing[c] = err
@@ -139,9 +141,7 @@ func (l *limits) makeGroup(dir, tag, name string, want sandbox.Limits, missing m
 	if want.Pids > 0 {
 		bound.Pids = want.Pids + overhead
 	}
-	group, left, err := host.Create(name, bound, func(dirs []string) error {
-		return note{Tag: tag, Group: name, Dirs: dirs}.write(dir)
-	})
+	group, left, err := host.Create(name, bound, func(dirs []string) error { return tell(name, dirs) })
 	if err != nil {
 		return err
 	}

@@ -72,8 +72,9 @@ func helper(t testing.TB) string {
 				builtHelper.err = fmt.Errorf("build the helper: %w\n%s", err, out)
 			}
 		}
+		builtHelper.err = errors.Join(builtHelper.err, os.Chmod(dir, 0o755))
 		// Processes that this one starts, and kills, take the same.
-		builtHelper.err = errors.Join(builtHelper.err, os.Chmod(dir, 0o755), os.Setenv("BUBBLEWRAP_TEST_HELPER", path))
+		_ = os.Setenv("BUBBLEWRAP_TEST_HELPER", path) //nolint:usetesting // it outlives the test
 	})
 	if builtHelper.err != nil {
 		t.Fatal(builtHelper.err)
@@ -296,12 +297,25 @@ func asOrdinaryUser(t *testing.T, env ...string) bool {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivileged, Gid: unprivileged}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Errorf("as user %d: %v\n%s", unprivileged, err, out)
+		t.Errorf("as user %d: %v\n%s", unprivileged, err, withoutPassed(out))
 	}
 	if bytes.Contains(out, []byte("--- SKIP")) && !bytes.Contains(out, []byte("--- PASS")) {
 		t.Skipf("as user %d:\n%s", unprivileged, out)
 	}
 	return true
+}
+
+// withoutPassed is the output of a verbose test run without the lines that only tell of
+// a start or a success.
+func withoutPassed(out []byte) []byte {
+	var kept [][]byte
+	for line := range bytes.Lines(out) {
+		word := bytes.TrimSpace(line)
+		if !bytes.HasPrefix(word, []byte("=== RUN")) && !bytes.HasPrefix(word, []byte("--- PASS")) {
+			kept = append(kept, line)
+		}
+	}
+	return bytes.Join(kept, nil)
 }
 
 // pidsOf lists the processes of this machine whose command line or environment

@@ -31,6 +31,9 @@ type note struct {
 	// Group and Dirs are the control group.
 	Group string   `json:"group,omitempty"`
 	Dirs  []string `json:"dirs,omitempty"`
+	// First is process 1 of the namespace, once it is known. It is over after all
+	// others, and the only one by which that can be told.
+	First sandbox.ProcessRef `json:"first"`
 }
 
 // write writes the note of a sandbox whose directory is dir.
@@ -39,7 +42,29 @@ func (n note) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, noteFile), data, 0o600)
+	// Replaced as a whole: what an earlier note tells of is there already.
+	temporary := filepath.Join(dir, noteFile+".new")
+	if err := os.WriteFile(temporary, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, filepath.Join(dir, noteFile))
+}
+
+// readNote reads the note of a sandbox whose directory is dir. Without one, or with one
+// that is none of ours, the result is the zero note.
+func readNote(dir string) (note, error) {
+	data, err := os.ReadFile(filepath.Join(dir, noteFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return note{}, nil
+	}
+	if err != nil {
+		return note{}, err
+	}
+	var n note
+	if json.Unmarshal(data, &n) != nil || len(n.Tag) != tagLen {
+		return note{}, nil
+	}
+	return n, nil
 }
 
 // forget removes the note.
@@ -54,18 +79,14 @@ func forget(dir string) error {
 // clearAway ends and removes what an earlier generation of a claimed sandbox has
 // left. The claim proves that no live generation has it.
 func clearAway(ctx context.Context, claim *sandbox.Claim) error {
-	data, err := os.ReadFile(filepath.Join(claim.Dir(), noteFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	n, err := readNote(claim.Dir())
 	if err != nil {
 		return err
 	}
-	var n note
-	if json.Unmarshal(data, &n) != nil || len(n.Tag) != tagLen { // cut short, so nothing was made
+	if n.Tag == "" {
 		return forget(claim.Dir())
 	}
-	if err := endTagged(ctx, n.Tag); err != nil {
+	if err := errors.Join(endTagged(ctx, n.Tag), n.First.Kill(ctx)); err != nil {
 		return err
 	}
 	if len(n.Dirs) > 0 {
@@ -80,15 +101,24 @@ func clearAway(ctx context.Context, claim *sandbox.Claim) error {
 	return forget(claim.Dir())
 }
 
+// quell ends the generation of a record whose bwrap was ended, and waits until all of
+// its processes are over.
+func (b *Backend) quell(ctx context.Context, rec sandbox.Record) error {
+	n, err := readNote(filepath.Join(b.opts.StateDir, "sandboxes", string(rec.Info.ID)))
+	if err != nil || n.Tag == "" || n.Tag != rec.InstanceTag {
+		return err
+	}
+	return errors.Join(endTagged(ctx, n.Tag), n.First.Kill(ctx))
+}
+
 // tagLen is the length of a tag: 64 random bits, which no other process has in its
 // arguments by chance.
 const tagLen = 16
 
 // endTagged ends the processes that carry the tag in their arguments, and returns
-// when they are over; process 1 of a namespace is one of them, and is over after all
-// others. Where bwrap has ended they are about to end by themselves, but for one
-// case: a bwrap that is killed just after it has made its child leaves that waiting
-// for it for ever.
+// when they are over. Where bwrap has ended they are about to end by themselves, but
+// for one case: a bwrap that is killed just after it has made its child leaves that
+// waiting for it for ever. (A process that is ending has no arguments any more.)
 func endTagged(ctx context.Context, tag string) error {
 	patience := time.Now().Add(startBound)
 	for {

@@ -35,6 +35,7 @@ type generation struct {
 	mounts  []mount
 	plan    *plan
 	limits  *limits
+	note    note
 	runtime *process
 	conn    *client.Conn
 }
@@ -163,15 +164,22 @@ func (g *generation) attempt(ctx context.Context) (err error) {
 	if err != nil {
 		return g.explain(ctx, err)
 	}
-	return nil
+	g.note.First = rt.processOne()
+	return g.note.write(g.Claim.Dir())
 }
 
 // limit notes what is about to be made on this machine, and makes the control group.
 func (g *generation) limit(userns bool) error {
-	if err := (note{Tag: g.Tag}).write(g.Claim.Dir()); err != nil {
+	dir := g.Claim.Dir()
+	g.note = note{Tag: g.Tag}
+	if err := g.note.write(dir); err != nil {
 		return fmt.Errorf("note what is about to be made: %w", err)
 	}
-	l, err := newLimits(g.Resolved.ID, g.Claim.Dir(), g.Tag, g.Resolved.Spec.Config.Limits, g.account, userns, g.b.log)
+	tell := func(name string, dirs []string) error {
+		g.note.Group, g.note.Dirs = name, dirs
+		return g.note.write(dir)
+	}
+	l, err := newLimits(g.Resolved.ID, g.Tag, g.Resolved.Spec.Config.Limits, g.account, userns, tell, g.b.log)
 	g.limits = l
 	return err
 }

@@ -10,8 +10,14 @@ import (
 // Without a process namespace commands can outlive their helper. What they leave is
 // found by the tag in its environment, which names the generation.
 
-// quell ends what a generation has left.
-func quell(ctx context.Context, tag string) error {
+// quell ends what the generation of a record has left.
+func quell(ctx context.Context, rec sandbox.Record) error { return sweep(ctx, rec.InstanceTag) }
+
+// sweep ends what a generation has left.
+func sweep(ctx context.Context, tag string) error {
+	if tag == "" {
+		return nil
+	}
 	_, err := searcher().Sweep(ctx, tag)
 	return err
 }
@@ -22,7 +28,7 @@ func clearAway(ctx context.Context, claim *sandbox.Claim) error {
 	rec, _ := claim.Record()
 	var failures []error
 	for _, tag := range rec.PendingSweep {
-		failures = append(failures, quell(ctx, tag))
+		failures = append(failures, sweep(ctx, tag))
 	}
 	return errors.Join(failures...)
 }
