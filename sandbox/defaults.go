@@ -6,7 +6,7 @@ import (
 )
 
 // DefaultPids is the process limit of DefaultConfig.
-const DefaultPids = 512
+const DefaultPids = 2048
 
 // DefaultTmpfsBytes is the size of a scratch mount that names none.
 const DefaultTmpfsBytes = 64 << 20
