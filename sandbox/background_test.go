@@ -259,6 +259,9 @@ func TestBackgroundConcurrently(t *testing.T) {
 			if got.String() != want {
 				t.Errorf("command %d: %d bytes, want %d", i, got.Len(), len(want))
 			}
+			if _, err := c.Wait(t.Context(), info.ID); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 	wg.Wait()

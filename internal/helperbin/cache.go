@@ -198,7 +198,12 @@ func removeTemps(dir string) error {
 
 // write puts content at path by way of a temporary file and rename. There is no fsync: the file
 // is compared before each use, so one torn by a power failure is found and written again.
+//
+// While the file is open for writing no process is started: it would have the file open too until
+// it has become its own program, and for that long the file cannot be started.
 func write(dir, path string, content []byte) (err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	f, err := os.CreateTemp(dir, tempPrefix)
 	if err != nil {
 		return err
