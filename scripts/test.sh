@@ -53,6 +53,7 @@ finish() {
 	engines_stop
 	if [ ${#failed[@]} -gt 0 ]; then
 		for name in "${failed[@]}"; do recall "$name"; done
+		[ ${#ENGINES_MISSING[@]} -eq 0 ] || printf '\n-- not here:\n%s\n' "$(printf '%s\n' "${ENGINES_MISSING[@]}")"
 		printf '\nmake test: FAILED (%s) in %s\n' "$(IFS=,; echo "${failed[*]}")" "$(seconds_since 0)"
 		exit 1
 	fi

@@ -15,15 +15,18 @@ import (
 	"runtime"
 
 	"github.com/workberth/workberth/internal/guest/reaper"
+	"github.com/workberth/workberth/internal/guest/rendezvous"
 	"github.com/workberth/workberth/internal/guest/wire"
 	"github.com/workberth/workberth/internal/version"
 )
 
 const usage = `usage: berth-guest serve [FLAGS]            serve on standard input and output
        berth-guest connect SOCKET [FLAGS]   serve on a Unix socket; the token is the first line of standard input
+       berth-guest call DIR [FLAGS]         serve on the Unix socket that a file in DIR names, with token and tag
        berth-guest version [--json]
 
-FLAGS are --mount=KIND:ro|rw:PATH (repeated), --tag=16HEX and --read-limit=BYTES.
+FLAGS are --mount=KIND:ro|rw:PATH (repeated), --tag=16HEX, --read-limit=BYTES and --home=PATH,
+a directory that is made for this user when it is missing.
 It is started by berth; there is nothing to do with it by hand.
 `
 
@@ -73,6 +76,20 @@ func run(args []string) error {
 			return err
 		}
 		return serve(o, callBack(args[0]))
+	case "call":
+		if len(args) == 0 {
+			return &flagError{"call needs a directory"}
+		}
+		o, err := parseOptions(args[1:])
+		if err != nil {
+			return err
+		}
+		inv, err := rendezvous.ReadInvitation(args[0])
+		if err != nil {
+			return err
+		}
+		o.tag = inv.Tag
+		return serve(o, accept(inv))
 	case "version":
 		return printVersion(os.Stdout, len(args) == 1 && args[0] == "--json")
 	}

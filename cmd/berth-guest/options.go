@@ -22,6 +22,8 @@ type options struct {
 	mounts    fsbridge.MountTable
 	tag       string
 	readLimit int64
+	// home is made when it is missing; empty means none.
+	home string
 }
 
 // parseOptions reads the flags. Each is one word, so that no shell on the way has
@@ -45,6 +47,11 @@ func parseOptions(args []string) (options, error) {
 				return o, &flagError{fmt.Sprintf("--tag %q is not 16 hexadecimal digits", value)}
 			}
 			o.tag = value
+		case "--home":
+			if !path.IsAbs(value) || path.Clean(value) != value {
+				return o, &flagError{fmt.Sprintf("--home %q: not an absolute clean path", value)}
+			}
+			o.home = value
 		case "--read-limit":
 			n, err := strconv.ParseInt(value, 10, 64)
 			if err != nil || n <= 0 {

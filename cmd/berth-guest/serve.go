@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -46,6 +47,11 @@ func serve(o options, connect connector) error {
 	}
 	reaper.Warm(warmThreads)
 	log := newLogger(os.Stderr)
+	if o.home != "" {
+		if err := os.Mkdir(o.home, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			log.Warn("the home directory cannot be made", "error", err)
+		}
+	}
 	files, err := local.New(local.Options{Mounts: o.mounts, TempTag: o.tag, ReadLimit: o.readLimit, Logger: log})
 	if err != nil {
 		return err
@@ -120,5 +126,14 @@ func callBack(socket string) connector {
 			_ = conn.Close()               // the server sees it
 		}()
 		return conn, nil
+	}
+}
+
+// accept connects to where an invitation leads. The connection is the only lease.
+func accept(inv rendezvous.Invitation) connector {
+	return func(ctx context.Context) (io.ReadWriteCloser, error) {
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+		defer cancel()
+		return rendezvous.Dial(ctx, inv.Socket, inv.Token)
 	}
 }

@@ -152,7 +152,7 @@ func (g *generation) abandon(before sandbox.Record, known bool) error {
 	if known {
 		failures = append(failures, g.Claim.Update(func(r *sandbox.Record) { *r = before }))
 	} else {
-		failures = append(failures, g.Claim.Delete(ctx))
+		failures = append(failures, g.k.discard(ctx, g.Claim))
 	}
 	return errors.Join(append(failures, g.Claim.Release())...)
 }
@@ -177,6 +177,9 @@ func (g *generation) record(l *Life) sandbox.Record {
 	rec.Runtimes = l.Refs
 	rec.InstanceTag = g.Tag
 	rec.Scratch = l.Scratch
+	if l.Fresh {
+		rec.SetupDone = false
+	}
 	if spec.Config.SetupCommand == "" {
 		rec.SetupDone = true
 	}

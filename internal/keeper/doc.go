@@ -1,4 +1,4 @@
-// Package keeper keeps the sandboxes of one backend whose runtimes are processes of
+// Package keeper keeps the sandboxes of one backend whose owners are processes of
 // this machine: at most one live generation of a sandbox per machine, several handles
 // on it in this process, a record for other processes and for whoever comes after a
 // crash.

@@ -47,6 +47,8 @@ type Life struct {
 	Refs []sandbox.ProcessRef
 	// Scratch is the directory in place of the workspace, where there is one.
 	Scratch string
+	// Fresh: what an earlier setup command did is not there any more.
+	Fresh bool
 	// Env is what the environment of every command starts from.
 	Env    sandbox.Env
 	Limits proc.Limits
@@ -77,6 +79,9 @@ type Options struct {
 	// Quell ends what a generation has left running whose recorded processes were ended
 	// while its owner lives, and waits until it is over. Nil where nothing can be left.
 	Quell func(ctx context.Context, rec sandbox.Record) error
+	// Discard deletes what belongs to a claimed sandbox elsewhere than in its own
+	// directory, before that is deleted. May be nil.
+	Discard func(ctx context.Context, claim *sandbox.Claim) error
 	// ClearAll does what Clear does for every sandbox of the backend that nobody holds.
 	// May be nil.
 	ClearAll func(ctx context.Context) error

@@ -93,7 +93,18 @@ func (k *Keeper) delete(ctx context.Context, id sandbox.ID) error {
 	if err := k.bury(ctx, claim); err != nil {
 		return errors.Join(err, claim.Release())
 	}
-	return errors.Join(claim.Delete(ctx), claim.Release())
+	return errors.Join(k.discard(ctx, claim), claim.Release())
+}
+
+// discard deletes a claimed sandbox, elsewhere first: what cannot be deleted stays on
+// record.
+func (k *Keeper) discard(ctx context.Context, claim *sandbox.Claim) error {
+	if k.opts.Discard != nil {
+		if err := k.opts.Discard(ctx, claim); err != nil {
+			return err
+		}
+	}
+	return claim.Delete(ctx)
 }
 
 // claimStopped claims a sandbox whose owner is about to give it up.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/workberth/workberth/fsbridge"
+	"github.com/workberth/workberth/internal/hostmount"
 	"github.com/workberth/workberth/sandbox"
 )
 
@@ -95,7 +96,7 @@ func (p *plan) namespaces(c *command) {
 		c.add("--unshare-net")
 	}
 	if p.userns {
-		c.add("--unshare-user", "--uid", strconv.Itoa(p.account.insideUID), "--gid", strconv.Itoa(p.account.insideGID))
+		c.add("--unshare-user", "--uid", strconv.Itoa(p.account.InsideUID), "--gid", strconv.Itoa(p.account.InsideGID))
 		if p.filter.Unconfined() || p.filter.Name != "default" {
 			// Without our own filter nothing else forbids namespaces in namespaces.
 			c.add("--disable-userns")
@@ -137,7 +138,7 @@ func (c *command) entry(e entry) error {
 // that nothing can be added to.
 func (p *plan) kernel(c *command) {
 	c.add("--proc", "/proc")
-	if p.account.uid == 0 {
+	if p.account.UID == 0 {
 		// For the kernel's settings the owner's number is enough, capabilities and
 		// namespaces are not asked for: a write to kernel/core_pattern would be the
 		// way out. bwrap leaves them alone, because their directory is not writable.
@@ -155,16 +156,16 @@ func (p *plan) kernel(c *command) {
 }
 
 // layer translates one mount.
-func (p *plan) layer(c *command, m mount) error {
+func (p *plan) layer(c *command, m hostmount.Mount) error {
 	switch {
-	case m.path == sandbox.HelperPath:
+	case m.Path == sandbox.HelperPath:
 		return p.helperMount(c)
-	case m.kind == fsbridge.MountTmpfs:
-		c.add("--perms", tmpMode(m.path), "--size", strconv.FormatInt(m.size, 10), "--tmpfs", m.path)
-	case m.readOnly:
-		c.add("--ro-bind", m.source, m.path)
+	case m.Kind == fsbridge.MountTmpfs:
+		c.add("--perms", tmpMode(m.Path), "--size", strconv.FormatInt(m.Size, 10), "--tmpfs", m.Path)
+	case m.ReadOnly:
+		c.add("--ro-bind", m.Source, m.Path)
 	default:
-		c.add("--bind", m.source, m.path)
+		c.add("--bind", m.Source, m.Path)
 	}
 	return nil
 }

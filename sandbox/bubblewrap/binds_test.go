@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/workberth/workberth/sandbox"
 )
 
@@ -100,54 +98,5 @@ func TestMountpointRefusals(t *testing.T) {
 	}
 	if infos, err := r.List(t.Context()); err != nil || len(infos) != 0 {
 		t.Errorf("refused sandboxes are listed: %v, %v", infos, err)
-	}
-}
-
-// Walking to a mount point: what is made, for whom, and what is refused.
-func TestMakeMountpoint(t *testing.T) {
-	dir := openTempDir(t)
-	self := account{uid: os.Geteuid(), gid: os.Getegid()}
-	parent := mount{path: "/workspace", source: dir}
-	for _, c := range []struct {
-		rest string
-		file bool
-		mode uint32
-	}{
-		{"a", false, unix.S_IFDIR}, {"a/b/c", false, unix.S_IFDIR}, {"a/f", true, unix.S_IFREG}, {"a/f", true, unix.S_IFREG}, {"x/y/f", true, unix.S_IFREG},
-	} {
-		if err := makeMountpoint(self, parent, c.rest, c.file); err != nil {
-			t.Errorf("%s: %v", c.rest, err)
-			continue
-		}
-		var st unix.Stat_t
-		if err := unix.Lstat(filepath.Join(dir, c.rest), &st); err != nil || st.Mode&unix.S_IFMT != c.mode {
-			t.Errorf("%s: mode %o, %v", c.rest, st.Mode, err)
-		}
-	}
-	if err := makeMountpoint(self, parent, "a/b", true); err == nil {
-		t.Error("a file was mounted over a directory")
-	}
-	parent.readOnly = true
-	if err := makeMountpoint(self, parent, "a/b", false); err != nil {
-		t.Errorf("an existing place in a read-only mount: %v", err)
-	}
-	if err := makeMountpoint(self, parent, "a/new", false); err == nil {
-		t.Error("something was made in a read-only mount")
-	}
-	if os.Geteuid() != 0 {
-		return
-	}
-	parent.readOnly = false
-	other := account{uid: unprivileged, gid: unprivileged, other: true}
-	if err := makeMountpoint(other, parent, "p/q/f", true); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range []string{"p", "p/q", "p/q/f"} {
-		if got := ownerOf(t, filepath.Join(dir, p)); got != unprivileged {
-			t.Errorf("%s belongs to %d", p, got)
-		}
-	}
-	if got := ownerOf(t, filepath.Join(dir, "a")); got != 0 {
-		t.Errorf("a directory that was there was given to %d", got)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/workberth/workberth/internal/cgroup"
+	"github.com/workberth/workberth/internal/hostmount"
 	"github.com/workberth/workberth/internal/seccomp"
 	"github.com/workberth/workberth/sandbox"
 )
@@ -106,17 +107,17 @@ func checkVersion(bwrap, version string, err error) sandbox.Check {
 // tryStart makes a sandbox like any other, in which the helper tells its version
 // and ends.
 func (b *Backend) tryStart(ctx context.Context, bwrap, helper string, filter *seccomp.Filter) []sandbox.Check {
-	a, err := accountFor(sandbox.Spec{Config: sandbox.Config{Access: sandbox.AccessNone}}, b.selfUID(), os.Getegid())
+	a, err := hostmount.AccountFor(sandbox.Spec{Config: sandbox.Config{Access: sandbox.AccessNone}}, b.selfUID(), os.Getegid())
 	if err != nil {
 		return []sandbox.Check{failed("user-namespaces", err)}
 	}
 	config := sandbox.ApplyDefaults(sandbox.Config{})
 	spec := sandbox.Spec{Config: config}
-	mounts, err := mountsOf(spec, "/usr")
+	mounts, err := hostmount.List(spec, "/usr")
 	if err != nil {
 		return []sandbox.Check{failed("user-namespaces", err)}
 	}
-	mounts = slices.DeleteFunc(mounts, func(m mount) bool { return m.path == sandbox.WorkspacePath })
+	mounts = slices.DeleteFunc(mounts, func(m hostmount.Mount) bool { return m.Path == sandbox.WorkspacePath })
 	p := newPlan(b.root, Name+"-0000000000000000", spec, a, mounts, filter)
 	p.bwrap, p.helper, p.helperArgs = bwrap, helper, helperVersionArgs()
 
@@ -131,7 +132,7 @@ func (b *Backend) tryStart(ctx context.Context, bwrap, helper string, filter *se
 		return []sandbox.Check{failed("start", err)}
 	}
 	first := failed("user-namespaces", err)
-	if a.uid != 0 {
+	if a.UID != 0 {
 		return []sandbox.Check{first}
 	}
 	p.userns = false

@@ -45,8 +45,8 @@ type etcFacts struct {
 func etc(root string, f etcFacts) []entry {
 	out := []entry{
 		{path: "/etc", dir: 0o755},
-		{path: "/etc/passwd", text: f.account.passwd(f.home, f.shell)},
-		{path: "/etc/group", text: f.account.group()},
+		{path: "/etc/passwd", text: passwdFor(f.account, f.home, f.shell)},
+		{path: "/etc/group", text: groupFor(f.account)},
 		{path: "/etc/hostname", text: f.hostname + "\n"},
 		{path: "/etc/hosts", text: "127.0.0.1 localhost " + f.hostname + "\n::1 localhost ip6-localhost ip6-loopback\n"},
 		{path: "/etc/nsswitch.conf", text: nsswitch(f.network)},

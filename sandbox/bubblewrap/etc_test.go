@@ -73,7 +73,7 @@ func TestEtc(t *testing.T) {
 	if err := os.Chmod(filepath.Join(root, "etc/shadow"), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	facts := etcFacts{account: account{insideUID: 7, insideGID: 8}, home: "/h", shell: "/bin/sh", hostname: "box"}
+	facts := etcFacts{account: account{InsideUID: 7, InsideGID: 8}, home: "/h", shell: "/bin/sh", hostname: "box"}
 	got := lines(root, etc(root, facts))
 	want := []string{
 		"/etc/", "/etc/passwd", "/etc/group", "/etc/hostname", "/etc/hosts", "/etc/nsswitch.conf", "/etc/mtab -> /proc/self/mounts",

@@ -102,7 +102,7 @@ func newLimits(id sandbox.ID, tag string, want sandbox.Limits, a account, userns
 		return true
 	}
 	if want.Pids > 0 && !in(cgroup.Pids, strconv.FormatInt(want.Pids, 10)) {
-		if userns && countsPerNamespace(a.uid) {
+		if userns && countsPerNamespace(a.UID) {
 			l.each.Processes = uint64(want.Pids + overhead)
 			l.facts["limit.pids"] = fmt.Sprintf("%d, by RLIMIT_NPROC", want.Pids)
 		} else {

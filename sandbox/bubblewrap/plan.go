@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/workberth/workberth/fsbridge"
+	"github.com/workberth/workberth/internal/hostmount"
 	"github.com/workberth/workberth/internal/seccomp"
 	"github.com/workberth/workberth/sandbox"
 )
@@ -35,7 +36,7 @@ type plan struct {
 	shell        string
 	// entries make up the root directory, mounts come on top.
 	entries []entry
-	mounts  []mount
+	mounts  []hostmount.Mount
 	// bwrap is the program that does all this.
 	bwrap string
 	// helper is the program on this machine, helperArgs what it is told.
@@ -49,7 +50,7 @@ type plan struct {
 }
 
 // newPlan decides what a resolved spec needs. root is "/" but in tests.
-func newPlan(root string, id sandbox.ID, spec sandbox.Spec, a account, mounts []mount, filter *seccomp.Filter) *plan {
+func newPlan(root string, id sandbox.ID, spec sandbox.Spec, a account, mounts []hostmount.Mount, filter *seccomp.Filter) *plan {
 	c := spec.Config
 	p := &plan{
 		account: a, userns: true, network: c.Network == networkHost, hostname: string(id),
@@ -62,7 +63,7 @@ func newPlan(root string, id sandbox.ID, spec sandbox.Spec, a account, mounts []
 		[]entry{{path: "/var", dir: 0o755}, {path: "/var/run", link: "../run"}},
 	)
 	for _, dir := range []string{"/tmp", "/var/tmp"} {
-		if _, ok := find(mounts, dir); !ok {
+		if _, ok := hostmount.Find(mounts, dir); !ok {
 			p.entries = append(p.entries, entry{path: dir, dir: 0o1777})
 		}
 	}
@@ -72,12 +73,12 @@ func newPlan(root string, id sandbox.ID, spec sandbox.Spec, a account, mounts []
 
 // homeOf is the home directory inside: one of its own where something outside the
 // workspace can be written, else the workspace, else none.
-func homeOf(c sandbox.Config, mounts []mount) string {
-	if m, ok := find(mounts, "/tmp"); ok && !m.readOnly || !c.ReadOnlyRoot {
+func homeOf(c sandbox.Config, mounts []hostmount.Mount) string {
+	if m, ok := hostmount.Find(mounts, "/tmp"); ok && !m.ReadOnly || !c.ReadOnlyRoot {
 		return "/tmp/home"
 	}
-	if ws, ok := find(mounts, workspacePath(c)); ok && !ws.readOnly {
-		return ws.path
+	if ws, ok := hostmount.Find(mounts, hostmount.WorkspacePath(c)); ok && !ws.ReadOnly {
+		return ws.Path
 	}
 	return "/"
 }
@@ -91,8 +92,8 @@ func (p *plan) env() sandbox.Env {
 	return sandbox.Env{
 		"PATH":    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME":    p.home,
-		"USER":    p.account.name(),
-		"LOGNAME": p.account.name(),
+		"USER":    p.account.Name(),
+		"LOGNAME": p.account.Name(),
 		"SHELL":   p.shell,
 		"LANG":    "C.UTF-8",
 	}
@@ -100,9 +101,9 @@ func (p *plan) env() sandbox.Env {
 
 // layers are the mounts in the order they are made, with those that every sandbox
 // has.
-func (p *plan) layers() []mount {
-	out := append([]mount{{path: sandbox.HelperPath, kind: fsbridge.MountSystem}}, p.mounts...)
-	slices.SortFunc(out, func(a, b mount) int { return cmp.Compare(a.path, b.path) })
+func (p *plan) layers() []hostmount.Mount {
+	out := append([]hostmount.Mount{{Path: sandbox.HelperPath, Kind: fsbridge.MountSystem}}, p.mounts...)
+	slices.SortFunc(out, func(a, b hostmount.Mount) int { return cmp.Compare(a.Path, b.Path) })
 	return out
 }
 

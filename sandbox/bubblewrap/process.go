@@ -71,7 +71,7 @@ func launch(bwrap string, c *command, a account, group *cgroup.Group) (*process,
 	cmd.ExtraFiles = append(slices.Clone(c.files), info)
 	cmd.WaitDelay = time.Second // for a stderr that somebody inside holds
 	// A session of its own: no signal of our terminal reaches it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: a.credential()}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: credentialOf(a)}
 
 	started := make(chan error, 1)
 	osthread.Go(func() {

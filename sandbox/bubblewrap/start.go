@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/workberth/workberth/internal/guest/client"
+	"github.com/workberth/workberth/internal/hostmount"
 	"github.com/workberth/workberth/internal/keeper"
 	"github.com/workberth/workberth/sandbox"
 )
@@ -32,7 +33,7 @@ type generation struct {
 	b       *Backend
 	account account
 	scratch string
-	mounts  []mount
+	mounts  []hostmount.Mount
 	plan    *plan
 	limits  *limits
 	note    note
@@ -43,7 +44,7 @@ type generation struct {
 // start brings a generation to life. A failure leaves nothing behind.
 func (b *Backend) start(ctx context.Context, birth keeper.Birth) (*keeper.Life, error) {
 	g := &generation{Birth: birth, b: b}
-	account, err := accountFor(birth.Resolved.Spec, b.selfUID(), os.Getegid())
+	account, err := hostmount.AccountFor(birth.Resolved.Spec, b.selfUID(), os.Getegid())
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +67,7 @@ func (b *Backend) start(ctx context.Context, birth keeper.Birth) (*keeper.Life, 
 func (g *generation) life() *keeper.Life {
 	config := g.Resolved.Spec.Config
 	return &keeper.Life{
-		Mounts: tableOf(g.mounts), Workdir: workdirOf(config, workspacePath(config)),
+		Mounts: hostmount.Table(g.mounts), Workdir: hostmount.Workdir(config, hostmount.WorkspacePath(config)),
 		Facts: g.facts(), Refs: []sandbox.ProcessRef{g.runtime.ref}, Scratch: g.scratch, Env: g.plan.env(),
 		Release: g.release,
 	}
@@ -90,16 +91,16 @@ func (g *generation) prepare() error {
 	if err := g.sources(); err != nil {
 		return err
 	}
-	if g.mounts, err = mountsOf(spec, g.scratch); err != nil {
+	if g.mounts, err = hostmount.List(spec, g.scratch); err != nil {
 		return err
 	}
-	if err := makeMountpoints(g.account, g.mounts); err != nil {
+	if err := hostmount.MakeMountpoints(g.account, g.mounts); err != nil {
 		return err
 	}
 	g.plan = newPlan(b.root, g.Resolved.ID, spec, g.account, g.mounts, filter)
 	g.plan.bwrap, g.plan.helper = bwrap, helper
-	g.plan.copyHelper = !g.account.runnable(helper)
-	g.plan.helperArgs = helperArgs(g.Tag, tableOf(g.mounts))
+	g.plan.copyHelper = !g.account.Runnable(helper)
+	g.plan.helperArgs = helperArgs(g.Tag, hostmount.Table(g.mounts))
 	return nil
 }
 
@@ -112,11 +113,11 @@ func (g *generation) sources() error {
 		if err := os.Mkdir(g.scratch, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("make the scratch directory: %w", err)
 		}
-	} else if err := g.account.reach("workspace", fmt.Sprintf("workspace %q", spec.Workspace), spec.Workspace); err != nil {
+	} else if err := g.account.Reach("workspace", fmt.Sprintf("workspace %q", spec.Workspace), spec.Workspace); err != nil {
 		return err
 	}
 	for _, bind := range spec.Config.Binds {
-		if err := g.account.reach("binds", fmt.Sprintf("bind %q to %q", bind.Source, bind.Target), bind.Source); err != nil {
+		if err := g.account.Reach("binds", fmt.Sprintf("bind %q to %q", bind.Source, bind.Target), bind.Source); err != nil {
 			return err
 		}
 	}
@@ -127,7 +128,7 @@ func (g *generation) sources() error {
 // namespaces does without.
 func (g *generation) launch(ctx context.Context) error {
 	err := g.attempt(ctx)
-	if errors.Is(err, errNoUserNamespaces) && g.account.uid == 0 && g.account.insideUID == 0 && g.account.insideGID == 0 {
+	if errors.Is(err, errNoUserNamespaces) && g.account.UID == 0 && g.account.InsideUID == 0 && g.account.InsideGID == 0 {
 		g.b.log.Debug("no user namespace, starting without one", "sandbox", g.Resolved.ID)
 		g.plan.userns = false
 		err = g.attempt(ctx)
@@ -252,7 +253,7 @@ func (g *generation) undo() error {
 func (g *generation) facts() map[string]string {
 	facts := map[string]string{
 		"pid":  strconv.Itoa(g.runtime.ref.PID),
-		"user": fmt.Sprintf("%d:%d", g.account.uid, g.account.gid),
+		"user": fmt.Sprintf("%d:%d", g.account.UID, g.account.GID),
 		"tag":  g.Tag,
 	}
 	if !g.plan.userns {

@@ -32,7 +32,7 @@ func system(root string) []entry {
 // owner of the file may read. Those that do not exist are left out.
 func procMasked(root string, a account) (files, dirs []string) {
 	names, dirNames := []string{"keys"}, []string{}
-	if a.uid == 0 {
+	if a.UID == 0 {
 		names = append(names, "timer_list", "sched_debug")
 		dirNames = append(dirNames, "acpi", "scsi", "asound")
 	}

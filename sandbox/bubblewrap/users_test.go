@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/workberth/workberth/internal/hostmount"
 	"github.com/workberth/workberth/sandbox"
 )
 
@@ -150,7 +151,7 @@ func TestAccounts(t *testing.T) {
 		passwd, group string
 	}{
 		"ordinary": {
-			account{insideUID: 1000, insideGID: 100},
+			account{InsideUID: 1000, InsideGID: 100},
 			"root:x:0:0:root:/:/usr/sbin/nologin\nagent:x:1000:100:agent:/h:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
 			"root:x:0:\nagent:x:100:\nnogroup:x:65534:\n",
 		},
@@ -160,28 +161,28 @@ func TestAccounts(t *testing.T) {
 			"root:x:0:\nnogroup:x:65534:\n",
 		},
 		"nobody": {
-			account{insideUID: nobody, insideGID: nobody},
+			account{InsideUID: hostmount.Nobody, InsideGID: hostmount.Nobody},
 			"root:x:0:0:root:/:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/h:/bin/sh\n",
 			"root:x:0:\nnogroup:x:65534:\n",
 		},
 	} {
-		if got := c.a.passwd("/h", "/bin/sh"); got != c.passwd {
+		if got := passwdFor(c.a, "/h", "/bin/sh"); got != c.passwd {
 			t.Errorf("%s: passwd %q", name, got)
 		}
-		if got := c.a.group(); got != c.group {
+		if got := groupFor(c.a); got != c.group {
 			t.Errorf("%s: group %q", name, got)
 		}
 	}
 	dir := t.TempDir()
 	spec := sandbox.Spec{Workspace: dir, Config: sandbox.Config{Access: sandbox.AccessReadWrite}}
-	if a, err := accountFor(spec, 77, 78); err != nil || a != (account{uid: 77, gid: 78, insideUID: 77, insideGID: 78}) {
+	if a, err := hostmount.AccountFor(spec, 77, 78); err != nil || a != (account{UID: 77, GID: 78, InsideUID: 77, InsideGID: 78}) {
 		t.Errorf("an ordinary user: %+v, %v", a, err)
 	}
-	if a, err := accountFor(sandbox.Spec{Config: sandbox.Config{Access: sandbox.AccessNone, User: "5:6"}}, 0, 0); err != nil || a != (account{insideUID: 5, insideGID: 6}) {
+	if a, err := hostmount.AccountFor(sandbox.Spec{Config: sandbox.Config{Access: sandbox.AccessNone, User: "5:6"}}, 0, 0); err != nil || a != (account{InsideUID: 5, InsideGID: 6}) {
 		t.Errorf("root without a workspace: %+v, %v", a, err)
 	}
 	spec.Workspace = filepath.Join(dir, "missing")
-	if _, err := accountFor(spec, 0, 0); !errors.Is(err, os.ErrNotExist) {
+	if _, err := hostmount.AccountFor(spec, 0, 0); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing workspace: %v", err)
 	}
 }

@@ -20,6 +20,8 @@ const (
 	tokenLen = 64
 	// admitted is what the host answers to the peer it takes.
 	admitted = 0x06
+	// socketName is the socket's name in its directory.
+	socketName = "s"
 	// maxSocketPath is what fits into a socket address everywhere, in bytes.
 	maxSocketPath = 103
 	// maxPending is how many peers may be on their way to present a token. One
@@ -83,14 +85,16 @@ func newToken() string {
 
 func (l *Listener) listen() error {
 	path := l.Path()
-	if len(path) > maxSocketPath {
-		return fmt.Errorf("socket path %q has %d bytes, at most %d are possible: choose a shorter directory",
-			path, len(path), maxSocketPath)
-	}
-	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	address, release, err := shorten(l.dir)
 	if err != nil {
 		return err
 	}
+	defer release()
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(address, socketName), Net: "unix"})
+	if err != nil {
+		return err
+	}
+	ln.SetUnlinkOnClose(false) // Close removes it with the directory
 	l.ln = ln
 	// The directory keeps others out; the socket's own mode is a second net.
 	err = os.Chmod(path, 0o600)
@@ -108,7 +112,7 @@ func (l *Listener) Dir() string { return l.dir }
 
 // Path is the path of the socket on this machine. Inside the environment it is the
 // same name below wherever Dir is mounted.
-func (l *Listener) Path() string { return filepath.Join(l.dir, "s") }
+func (l *Listener) Path() string { return filepath.Join(l.dir, socketName) }
 
 // Token is what the peer must present. It is a secret until Accept has returned.
 func (l *Listener) Token() string { return l.token }
@@ -123,7 +127,7 @@ func (l *Listener) Close() error {
 		pending := l.pending
 		l.pending = nil
 		l.mu.Unlock()
-		err = l.ln.Close() // unlinks the socket
+		err = l.ln.Close()
 		for _, c := range pending {
 			_ = c.Close()
 		}

@@ -307,22 +307,81 @@ func TestClose(t *testing.T) {
 	}
 }
 
-func TestListenErrors(t *testing.T) {
-	if _, err := rendezvous.Listen(filepath.Join(shortDir(t), "absent"), rendezvous.Options{}); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no directory: %v", err)
-	}
-	deep := shortDir(t)
+// A directory that is deeper than a socket address is long serves all the same; inside the
+// environment it is mounted elsewhere.
+func TestDeepDirectory(t *testing.T) {
+	top := shortDir(t)
+	deep := top
 	for i := range 10 {
 		deep = filepath.Join(deep, fmt.Sprintf("directory-%d", i))
 	}
 	if err := os.MkdirAll(deep, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rendezvous.Listen(deep, rendezvous.Options{}); err == nil || !strings.Contains(err.Error(), "choose a shorter directory") {
-		t.Errorf("deep directory: %v", err)
+	l, err := rendezvous.Listen(deep, rendezvous.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.Invite(deep, "0123456789abcdef"); err != nil {
+		t.Fatal(err)
+	}
+	near := filepath.Join(top, "near")
+	if err := os.Symlink(deep, near); err != nil {
+		t.Fatal(err)
+	}
+	inv, err := rendezvous.ReadInvitation(near)
+	if err != nil || inv.Tag != "0123456789abcdef" || inv.Token != l.Token() {
+		t.Fatalf("invitation %+v, %v", inv, err)
+	}
+	dialled := make(chan error, 1)
+	go func() {
+		c, err := rendezvous.Dial(t.Context(), inv.Socket, inv.Token)
+		if err == nil {
+			err = c.Close()
+		}
+		dialled <- err
+	}()
+	c, err := l.Accept(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	if err := <-dialled; err != nil {
+		t.Error(err)
+	}
+	if err := rendezvous.Uninvite(deep); err != nil {
+		t.Error(err)
 	}
 	if left, _ := os.ReadDir(deep); len(left) > 0 {
 		t.Errorf("%d entries are left", len(left))
+	}
+}
+
+// What lies in the place of an invitation and is none.
+func TestBadInvitations(t *testing.T) {
+	token := strings.Repeat("0", 64)
+	for name, text := range map[string]string{
+		"nothing": "", "no JSON": "hello", "another place": `{"socket":"../s","token":"` + token + `","tag":""}`,
+		"absolute": `{"socket":"/s","token":"` + token + `","tag":""}`, "no token": `{"socket":"s","tag":""}`,
+		"strange tag": `{"socket":"s","token":"` + token + `","tag":"; rm"}`, "long": strings.Repeat(" ", 1<<16),
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "call"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if inv, err := rendezvous.ReadInvitation(dir); err == nil {
+			t.Errorf("%s: %+v", name, inv)
+		}
+	}
+	if _, err := rendezvous.ReadInvitation(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+func TestListenErrors(t *testing.T) {
+	if _, err := rendezvous.Listen(filepath.Join(shortDir(t), "absent"), rendezvous.Options{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no directory: %v", err)
 	}
 	if os.Getuid() != 0 {
 		t.Skip("only root can give the socket away")

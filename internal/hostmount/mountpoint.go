@@ -1,4 +1,4 @@
-package bubblewrap
+package hostmount
 
 import (
 	"errors"
@@ -12,18 +12,18 @@ import (
 	"github.com/workberth/workberth/sandbox"
 )
 
-// makeMountpoints makes what is missing of the places of mounts that lie in a
-// directory of this machine, with the account as owner. bwrap would make them too,
-// but it follows links on the way, and a link in a workspace may have been put
+// MakeMountpoints makes what is missing of the places of mounts that lie in a
+// directory of this machine, with the account as owner. Who mounts would make them too,
+// but follows links on the way, and a link in a workspace may have been put
 // there by the last one who worked in it. What is made stays: another sandbox may
 // be using it.
-func makeMountpoints(a account, mounts []mount) error {
+func MakeMountpoints(a Account, mounts []Mount) error {
 	for _, m := range mounts {
-		parent, rest, ok := above(mounts, m)
-		if !ok || parent.source == "" {
+		parent, rest, ok := Above(mounts, m)
+		if !ok || parent.Source == "" {
 			continue
 		}
-		if err := makeMountpoint(a, parent, rest, m.file); err != nil {
+		if err := makeMountpoint(a, parent, rest, m.File); err != nil {
 			return mountpointProblem(m, parent, err)
 		}
 	}
@@ -35,8 +35,8 @@ var errLinkInTheWay = errors.New("a symbolic link is in the way")
 
 // makeMountpoint walks down from the parent's source, element by element and
 // without following a link.
-func makeMountpoint(a account, parent mount, rest string, file bool) error {
-	dir, err := unix.Open(parent.source, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+func makeMountpoint(a Account, parent Mount, rest string, file bool) error {
+	dir, err := unix.Open(parent.Source, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
@@ -44,9 +44,9 @@ func makeMountpoint(a account, parent mount, rest string, file bool) error {
 	names := strings.Split(path.Clean(rest), "/")
 	for i, name := range names {
 		if file && i == len(names)-1 {
-			return makeFile(a, dir, name, parent.readOnly)
+			return makeFile(a, dir, name, parent.ReadOnly)
 		}
-		next, err := openDir(a, dir, name, parent.readOnly)
+		next, err := openDir(a, dir, name, parent.ReadOnly)
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func makeMountpoint(a account, parent mount, rest string, file bool) error {
 }
 
 // openDir opens the directory name in dir and makes it when it is missing.
-func openDir(a account, dir int, name string, readOnly bool) (int, error) {
+func openDir(a Account, dir int, name string, readOnly bool) (int, error) {
 	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	fd, err := unix.Openat(dir, name, flags, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,12 +69,12 @@ func openDir(a account, dir int, name string, readOnly bool) (int, error) {
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return -1, err
 		}
-		if fd, err = unix.Openat(dir, name, flags, 0); err == nil && made && a.other {
+		if fd, err = unix.Openat(dir, name, flags, 0); err == nil && made && a.Other {
 			// The descriptor is of what is there now, be it ours or a replacement:
 			// only an empty directory of ours is given away.
 			var st unix.Stat_t
 			if unix.Fstat(fd, &st) == nil && st.Uid == 0 {
-				err = unix.Fchownat(fd, "", a.uid, a.gid, unix.AT_EMPTY_PATH)
+				err = unix.Fchownat(fd, "", a.UID, a.GID, unix.AT_EMPTY_PATH)
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func openDir(a account, dir int, name string, readOnly bool) (int, error) {
 }
 
 // makeFile makes the empty file name in dir when there is nothing.
-func makeFile(a account, dir int, name string, readOnly bool) error {
+func makeFile(a Account, dir int, name string, readOnly bool) error {
 	var st unix.Stat_t
 	err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	switch {
@@ -114,30 +114,30 @@ func makeFile(a account, dir int, name string, readOnly bool) error {
 		return fmt.Errorf("%q: %w", name, err)
 	}
 	defer unix.Close(fd)
-	if a.other {
-		return unix.Fchown(fd, a.uid, a.gid)
+	if a.Other {
+		return unix.Fchown(fd, a.UID, a.GID)
 	}
 	return nil
 }
 
 // mountpointProblem says for people what stands in the way of a mount.
-func mountpointProblem(m, parent mount, err error) error {
+func mountpointProblem(m, parent Mount, err error) error {
 	p := &sandbox.Problem{
-		Field: "binds", What: fmt.Sprintf("mount at %q", m.path),
-		Rule: fmt.Sprintf("its place in %s cannot be made: %v", parent.path, err),
+		Field: "binds", What: fmt.Sprintf("mount at %q", m.Path),
+		Rule: fmt.Sprintf("its place in %s cannot be made: %v", parent.Path, err),
 		Err:  fmt.Errorf("%w: %w", sandbox.ErrRefused, err),
 	}
-	if m.source == "" {
+	if m.Source == "" {
 		p.Field = "tmpfs"
 	}
 	switch {
-	case errors.Is(err, unix.EROFS) && parent.readOnly:
-		p.Rule = fmt.Sprintf("it lies in %s, which is read-only, and does not exist there", parent.path)
-		p.Remedy = fmt.Sprintf("make it in %s, or choose a target outside %s", parent.source, parent.path)
+	case errors.Is(err, unix.EROFS) && parent.ReadOnly:
+		p.Rule = fmt.Sprintf("it lies in %s, which is read-only, and does not exist there", parent.Path)
+		p.Remedy = fmt.Sprintf("make it in %s, or choose a target outside %s", parent.Source, parent.Path)
 	case errors.Is(err, errLinkInTheWay):
 		p.Remedy = "replace the link by a directory, or choose another target"
 	default:
-		p.Remedy = fmt.Sprintf("make it in %s, or choose another target", parent.source)
+		p.Remedy = fmt.Sprintf("make it in %s, or choose another target", parent.Source)
 	}
 	return p
 }

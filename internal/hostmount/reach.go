@@ -1,4 +1,4 @@
-package bubblewrap
+package hostmount
 
 import (
 	"errors"
@@ -12,30 +12,30 @@ import (
 	"github.com/workberth/workberth/sandbox"
 )
 
-// reach checks that the account can come to a path of this machine, which matters
-// when bwrap runs as somebody else than this process: it opens sources with that
+// Reach checks that the account can come to a path of this machine, which matters
+// when sources are opened by somebody else than this process: it opens sources with that
 // user's rights.
-func (a account) reach(field, what, path string) error {
-	if !a.other {
+func (a Account) Reach(field, what, path string) error {
+	if !a.Other {
 		return nil
 	}
 	var blocked string
 	var cause error
-	if err := osthread.AsUser(a.uid, a.gid, func() { blocked, cause = firstBlocked(path) }); err != nil {
-		return fmt.Errorf("look at %s as user %d: %w", path, a.uid, err)
+	if err := osthread.AsUser(a.UID, a.GID, func() { blocked, cause = firstBlocked(path) }); err != nil {
+		return fmt.Errorf("look at %s as user %d: %w", path, a.UID, err)
 	}
 	if cause == nil {
 		return nil
 	}
 	p := &sandbox.Problem{
 		Field: field, What: what,
-		Rule:   fmt.Sprintf("the sandbox runs as user %d, the owner of the workspace, who has no access to it: %v", a.uid, cause),
+		Rule:   fmt.Sprintf("the sandbox runs as user %d, the owner of the workspace, who has no access to it: %v", a.UID, cause),
 		Remedy: "give that user access, or give the workspace another owner",
 		Err:    fmt.Errorf("%w: %w", sandbox.ErrRefused, cause),
 	}
 	if blocked != path {
 		p.Rule = fmt.Sprintf("the sandbox runs as user %d, the owner of the workspace, who cannot pass through %s%s",
-			a.uid, blocked, modeOf(blocked))
+			a.UID, blocked, modeOf(blocked))
 		p.Remedy = fmt.Sprintf("let others pass (chmod o+x %s), or move the directory elsewhere", blocked)
 	}
 	return p
@@ -65,13 +65,13 @@ func firstBlocked(path string) (string, error) {
 	return "", nil
 }
 
-// runnable reports whether the account can come to a program and execute it.
-func (a account) runnable(path string) bool {
-	if !a.other {
+// Runnable reports whether the account can come to a program and execute it.
+func (a Account) Runnable(path string) bool {
+	if !a.Other {
 		return true
 	}
 	ok := false
-	err := osthread.AsUser(a.uid, a.gid, func() {
+	err := osthread.AsUser(a.UID, a.GID, func() {
 		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 		if err != nil {
 			return
@@ -82,9 +82,9 @@ func (a account) runnable(path string) bool {
 			return
 		}
 		switch {
-		case int(st.Uid) == a.uid:
+		case int(st.Uid) == a.UID:
 			ok = st.Mode&0o100 != 0
-		case int(st.Gid) == a.gid:
+		case int(st.Gid) == a.GID:
 			ok = st.Mode&0o010 != 0
 		default:
 			ok = st.Mode&0o001 != 0

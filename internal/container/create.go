@@ -1,0 +1,148 @@
+package container
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/workberth/workberth/fsbridge"
+	"github.com/workberth/workberth/internal/hostmount"
+	"github.com/workberth/workberth/sandbox"
+)
+
+// The networks that every engine has.
+const (
+	networkNone   = "none"
+	networkBridge = "bridge"
+	networkHost   = "host"
+)
+
+// helperFile is the guest helper's place inside. Its directory is one of this machine, read-only.
+const helperFile = sandbox.HelperPath + "/berth-guest"
+
+// overhead is how many processes and threads belong to the sandbox itself: the init and the helper.
+const overhead = 16
+
+// homeInScratch is the home directory where there is scratch space for it.
+const homeInScratch = "/tmp/home"
+
+// plan is everything about a container, decided before anything is made.
+type plan struct {
+	account hostmount.Account
+	mounts  []hostmount.Mount
+	image   Image
+	spec    Spec
+	table   fsbridge.MountTable
+	home    string
+	workdir string
+}
+
+// newPlan decides what a resolved spec needs. own is the directory of this machine that the helper
+// is found in.
+func (b *Backend) newPlan(r sandbox.Resolved, about Description, a hostmount.Account, mounts []hostmount.Mount, image Image, own string) (*plan, error) {
+	c := r.Spec.Config
+	seccomp, err := profile(c.SeccompProfile)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{
+		account: a, mounts: mounts, image: image, table: hostmount.Table(mounts), home: homeOf(c, mounts),
+		workdir: hostmount.Workdir(c, hostmount.WorkspacePath(c)),
+	}
+	p.table[0].ReadOnly = c.ReadOnlyRoot
+	p.spec = Spec{
+		Name: b.containerName(r.ID), Image: image.ID, Labels: b.labels(r),
+		Argv: p.argv(), User: fmt.Sprintf("%d:%d", a.InsideUID, a.InsideGID), Workdir: "/", Hostname: hostname(r.ID),
+		ReadOnlyRoot: c.ReadOnlyRoot, Network: c.Network, PidMode: c.PidMode, CapAdd: c.CapAdd, Privileged: c.Privileged,
+		Seccomp: seccomp, KeepID: about.Rootless,
+		Limits: Limits{MemoryBytes: c.Limits.MemoryBytes, CPUs: c.Limits.CPUs},
+	}
+	if p.spec.PidMode == "private" {
+		p.spec.PidMode = ""
+	}
+	if c.Limits.Pids > 0 {
+		p.spec.Limits.Pids = c.Limits.Pids + overhead
+	}
+	relabel := slices.Contains(about.Security, "selinux")
+	for _, m := range mounts {
+		p.spec.Mounts = append(p.spec.Mounts, Mount{
+			Target: m.Path, Source: m.Source, ReadOnly: m.ReadOnly, Relabel: relabel && m.Source != "", Size: m.Size, Mode: 0o1777,
+		})
+	}
+	p.spec.Mounts = append(p.spec.Mounts, Mount{Target: sandbox.HelperPath, Source: own, ReadOnly: true, Relabel: relabel})
+	slices.SortStableFunc(p.spec.Mounts, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
+	return p, nil
+}
+
+// argv is what the container runs.
+func (p *plan) argv() []string {
+	args := []string{helperFile, "call", sandbox.HelperPath}
+	for _, m := range p.table {
+		mode := "rw"
+		if m.ReadOnly {
+			mode = "ro"
+		}
+		args = append(args, fmt.Sprintf("--mount=%s:%s:%s", m.Kind, mode, m.Path))
+	}
+	if p.home == homeInScratch {
+		args = append(args, "--home="+p.home)
+	}
+	return args
+}
+
+// env is the environment that every command starts from: the image's, and who and where we are.
+func (p *plan) env() sandbox.Env {
+	env := sandbox.Env{
+		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"LANG": "C.UTF-8",
+	}
+	for _, kv := range p.image.Env {
+		if name, value, ok := strings.Cut(kv, "="); ok && name != "" {
+			env[name] = value
+		}
+	}
+	maps.Copy(env, sandbox.Env{"HOME": p.home, "USER": p.account.Name(), "LOGNAME": p.account.Name()})
+	return env
+}
+
+// homeOf is the home directory inside: one of its own where there is scratch space, else the
+// workspace where it can be written, else none.
+func homeOf(c sandbox.Config, mounts []hostmount.Mount) string {
+	if m, ok := hostmount.Find(mounts, path.Dir(homeInScratch)); ok && !m.ReadOnly {
+		return homeInScratch
+	}
+	if ws, ok := hostmount.Find(mounts, hostmount.WorkspacePath(c)); ok && !ws.ReadOnly {
+		return ws.Path
+	}
+	return "/"
+}
+
+// hostname is what a sandbox calls itself.
+func hostname(id sandbox.ID) string { return string(id) }
+
+// profile gives the system-call filter of a configuration, as Spec.Seccomp wants it.
+func profile(name string) (*string, error) {
+	switch name {
+	case "", "default":
+		return nil, nil //nolint:nilnil // the engine's own
+	case "unconfined":
+		none := ""
+		return &none, nil
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, &sandbox.Problem{
+			Field: "seccompProfile", What: fmt.Sprintf("profile %q", name), Rule: err.Error(),
+			Remedy: `name a file in the format of Docker profiles, or use "default"`, Err: fmt.Errorf("%w: %w", sandbox.ErrRefused, err),
+		}
+	}
+	text := string(data)
+	return &text, nil
+}
+
+// ownDir is the directory of this machine in which a container finds its helper.
+func ownDir(claim *sandbox.Claim) string { return filepath.Join(claim.Dir(), "guest") }

@@ -1,0 +1,319 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/workberth/workberth/internal/guest/client"
+	"github.com/workberth/workberth/internal/guest/proc"
+	"github.com/workberth/workberth/internal/guest/rendezvous"
+	"github.com/workberth/workberth/internal/hostmount"
+	"github.com/workberth/workberth/internal/keeper"
+	"github.com/workberth/workberth/sandbox"
+)
+
+// How long parts of the start and of the end may take.
+const (
+	// startBound is how long a started container may take to call back.
+	startBound = 30 * time.Second
+	endBound   = 10 * time.Second
+)
+
+// generation is one life of a container in the making.
+type generation struct {
+	keeper.Birth
+	b       *Backend
+	engine  Engine
+	about   Description
+	scratch string
+	own     string
+	plan    *plan
+	made    bool // its container was made for it
+	runtime *runtime
+	conn    *client.Conn
+}
+
+// start brings a generation to life. A failure leaves nothing running; a container that was there
+// before stays.
+func (b *Backend) start(ctx context.Context, birth keeper.Birth) (*keeper.Life, error) {
+	engine, about, err := b.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g := &generation{Birth: birth, b: b, engine: engine, about: about, own: ownDir(birth.Claim)}
+	if err := g.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err := g.launch(ctx); err != nil {
+		return nil, errors.Join(err, g.undo())
+	}
+	life := g.life()
+	life.Conn, life.Runtime = g.conn, g.runtime
+	return life, nil
+}
+
+// prepare decides everything and makes what the container needs on this machine.
+func (g *generation) prepare(ctx context.Context) error {
+	spec := g.Resolved.Spec
+	helper, err := g.b.helper()
+	if err != nil {
+		return err
+	}
+	if err := g.check(); err != nil {
+		return err
+	}
+	account, err := accountFor(spec)
+	if err != nil {
+		return err
+	}
+	image, err := g.b.image(ctx, g.engine, spec.Config.Image)
+	if err != nil {
+		return err
+	}
+	if err := g.makeScratch(account); err != nil {
+		return err
+	}
+	mounts, err := hostmount.List(spec, g.scratch)
+	if err != nil {
+		return err
+	}
+	if err := hostmount.MakeMountpoints(account, mounts); err != nil {
+		return err
+	}
+	if err := makeGuestDir(g.own, helper); err != nil {
+		return err
+	}
+	g.plan, err = g.b.newPlan(g.Resolved, g.about, account, mounts, image, g.own)
+	return err
+}
+
+// check says what this engine cannot do for the spec.
+func (g *generation) check() error {
+	c := g.Resolved.Spec.Config
+	no := func(field, what, rule, remedy string) error {
+		return &sandbox.Problem{Field: field, What: what, Rule: rule, Remedy: remedy, Err: sandbox.ErrRefused}
+	}
+	l, name := c.Limits, g.b.opts.Name
+	switch {
+	case g.about.Rootless && os.Geteuid() == 0:
+		return no("backend", "a rootless engine, used by root", "its containers would belong to another user than the workspace", "use the engine's own user, or a rootful engine")
+	case l.Pids > 0 && !g.about.PidsLimit:
+		return no("limits", fmt.Sprintf("pids %d", l.Pids), "this "+name+" engine cannot keep a limit on processes (no control group for it)", `set "pids: 0", or give the engine's user that control group`)
+	case l.MemoryBytes > 0 && !g.about.MemoryLimit:
+		return no("limits", fmt.Sprintf("memory %d", l.MemoryBytes), "this "+name+" engine cannot keep a limit on memory (no control group for it)", "leave it out, or give the engine's user that control group")
+	case l.CPUs > 0 && !g.about.CPULimit:
+		return no("limits", fmt.Sprintf("cpus %v", l.CPUs), "this "+name+" engine cannot keep a limit on processor time (no control group for it)", "leave it out, or give the engine's user that control group")
+	}
+	return nil
+}
+
+// accountFor decides who runs in the container: the user of the configuration, else the owner of the
+// workspace.
+func accountFor(spec sandbox.Spec) (hostmount.Account, error) {
+	a, err := hostmount.AccountFor(spec, os.Geteuid(), os.Getegid())
+	if err != nil {
+		return a, err
+	}
+	// Numbers mean the same inside and outside.
+	a.UID, a.GID = a.InsideUID, a.InsideGID
+	a.Other = a.UID != os.Geteuid()
+	return a, nil
+}
+
+// makeScratch makes the directory that stands in for a hidden workspace.
+func (g *generation) makeScratch(a hostmount.Account) error {
+	if g.Resolved.Spec.Config.Access != sandbox.AccessNone {
+		return nil
+	}
+	g.scratch = filepath.Join(g.Claim.Dir(), "scratch")
+	if err := os.Mkdir(g.scratch, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make the scratch directory: %w", err)
+	}
+	if a.Other && os.Geteuid() == 0 {
+		return os.Chown(g.scratch, a.UID, a.GID)
+	}
+	return nil
+}
+
+// launch gets a container that does not run, starts it, and greets the helper that calls back.
+func (g *generation) launch(ctx context.Context) error {
+	opts := rendezvous.Options{}
+	if g.plan.account.Other && os.Geteuid() == 0 {
+		opts.UID, opts.GID = g.plan.account.UID, g.plan.account.GID
+	}
+	door, err := rendezvous.Listen(g.own, opts)
+	if err != nil {
+		return err
+	}
+	defer door.Close()
+	if err := door.Invite(g.own, g.Tag); err != nil {
+		return err
+	}
+	defer func() { _ = rendezvous.Uninvite(g.own) }() // the token has been used, or is worth nothing
+	id, err := g.container(ctx)
+	if err != nil {
+		return err
+	}
+	g.runtime = newRuntime(g.b, g.engine, id)
+	g.Early(g.life())
+	if err := g.engine.Start(ctx, id); err != nil {
+		return g.b.startFailure(g.runtime.name, err)
+	}
+	g.runtime.watch()
+	conn, err := g.callBack(ctx, door)
+	if err != nil {
+		return g.explain(ctx, err)
+	}
+	g.conn, err = client.New(ctx, conn, client.Options{
+		SkipLimit: -1, HandshakeTimeout: startBound, Build: g.b.build, Logger: g.b.log,
+	})
+	if err != nil {
+		return g.explain(ctx, errors.Join(err, conn.Close()))
+	}
+	return nil
+}
+
+// container makes the sandbox's container, or takes the one that is there.
+func (g *generation) container(ctx context.Context) (id string, err error) {
+	name := g.plan.spec.Name
+	for range 2 { // it may go, or come, between two calls
+		c, err := g.engine.Inspect(ctx, name)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			id, err := g.create(ctx)
+			if errors.Is(err, ErrConflict) {
+				continue
+			}
+			return id, err
+		case err != nil:
+			return "", g.b.unreachable(err)
+		case !g.b.owns(c, g.Resolved.ID):
+			return "", &sandbox.Problem{
+				What: fmt.Sprintf("a container is called %s already", name), Rule: "its labels do not say that it is this sandbox's",
+				Remedy: "rename or remove it: " + g.b.opts.Name + " rename " + name + " NEW", Err: sandbox.ErrUnavailable,
+			}
+		}
+		reuse, err := g.reuse(ctx, c)
+		if err != nil {
+			return "", err
+		}
+		if reuse {
+			return c.ID, nil
+		}
+		if err := g.engine.Remove(ctx, c.ID); err != nil {
+			return "", g.b.unreachable(err)
+		}
+	}
+	return "", &sandbox.Problem{
+		What: fmt.Sprintf("container %s cannot be made", name), Rule: "it is being made or removed by somebody else at the same time",
+		Remedy: "try again", Err: sandbox.ErrUnavailable,
+	}
+}
+
+// create makes the container.
+func (g *generation) create(ctx context.Context) (string, error) {
+	made, err := g.engine.Create(ctx, g.plan.spec)
+	if err != nil {
+		if errors.Is(err, ErrConflict) {
+			return "", err
+		}
+		return "", g.b.createFailure(g.plan.spec, err)
+	}
+	g.made = true
+	for _, w := range made.Warnings {
+		g.b.log.Warn("the engine has a warning about the container", "sandbox", g.Resolved.ID, "warning", w)
+	}
+	return made.ID, nil
+}
+
+// reuse gets a container of ours ready to be started. One that was made in another way is not.
+func (g *generation) reuse(ctx context.Context, c Container) (bool, error) {
+	switch c.Status {
+	case StatusPaused:
+		return false, &sandbox.Problem{
+			What: fmt.Sprintf("sandbox %s is paused", g.Resolved.ID), Rule: "somebody has paused its container, " + c.Name,
+			Remedy: g.b.opts.Name + " unpause " + c.Name + ", or: berth sandbox stop " + string(g.Resolved.ID), Err: sandbox.ErrUnavailable,
+		}
+	case StatusRunning, StatusRestarting:
+		// Nobody holds it: the claim is ours. A helper without a host ends by itself.
+		if err := g.engine.Kill(ctx, c.ID); err != nil {
+			return false, g.b.unreachable(err)
+		}
+		if _, err := g.engine.Wait(ctx, c.ID); err != nil && !errors.Is(err, ErrNotFound) {
+			return false, g.b.unreachable(err)
+		}
+	case StatusDead, StatusRemoving:
+		return false, nil // such a container cannot be started again
+	case StatusCreated, StatusExited:
+	}
+	return c.Labels[labelForm] == form && c.Labels[labelConfig] == g.Resolved.ConfigHash, nil
+}
+
+// callBack waits for the helper, as long as its container lives.
+func (g *generation) callBack(ctx context.Context, door *rendezvous.Listener) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, startBound)
+	defer cancel()
+	ended := g.runtime.Done()
+	go func() {
+		select {
+		case <-ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return door.Accept(ctx)
+}
+
+// life is what is to be said of the generation.
+func (g *generation) life() *keeper.Life {
+	c := g.Resolved.Spec.Config
+	return &keeper.Life{
+		Mounts: g.plan.table, Workdir: g.plan.workdir, Scratch: g.scratch, Env: g.plan.env(), Fresh: g.made,
+		Facts:  g.facts(),
+		Limits: proc.Limits{OpenFiles: uint64(c.Limits.OpenFiles), FileSize: uint64(c.Limits.FileSizeBytes)},
+	}
+}
+
+// facts are what there is to say of this generation in particular.
+func (g *generation) facts() map[string]string {
+	s := g.plan.spec
+	facts := map[string]string{
+		"container": g.runtime.id, "name": s.Name, "image": g.Resolved.Spec.Config.Image, "imageId": s.Image,
+		"engine": strings.TrimSpace(g.about.Product + " " + g.about.Version), "user": s.User, "tag": g.Tag,
+		"capabilities": "none", "init": "yes", "newPrivileges": "no",
+	}
+	if len(s.CapAdd) > 0 {
+		facts["capabilities"] = strings.Join(s.CapAdd, ",")
+	}
+	if s.Privileged {
+		facts["capabilities"], facts["newPrivileges"] = "all", "yes"
+	}
+	if g.about.Rootless {
+		facts["rootless"] = "yes"
+	}
+	return facts
+}
+
+// undo ends what a failed start has left. A container that was made for it goes too.
+func (g *generation) undo() error {
+	ctx, cancel := context.WithTimeout(context.Background(), endBound)
+	defer cancel()
+	var failures []error
+	if g.conn != nil {
+		failures = append(failures, g.conn.Close())
+	}
+	if g.runtime != nil {
+		failures = append(failures, g.runtime.Kill(ctx))
+		if g.made {
+			failures = append(failures, g.engine.Remove(ctx, g.runtime.id))
+		}
+	}
+	return errors.Join(failures...)
+}
