@@ -22,10 +22,19 @@ gcc                                  gcc
 /usr/include/stdlib.h                libc6-dev
 make                                 make
 '
-test_needs=$demo_needs
 bench_needs=$demo_needs'
 dockerd                              docker.io
 /bin/busybox                         busybox-static
+'
+test_needs=$bench_needs'
+podman                               podman
+conmon                               conmon
+runc                                 runc
+catatonit                            catatonit
+newuidmap                            uidmap
+debootstrap                          debootstrap
+musl-gcc                             musl-tools
+/usr/share/zoneinfo/UTC              tzdata
 '
 
 # missing NEEDS prints the packages that are not there.
@@ -60,9 +69,24 @@ else
 	die "installing needs root; $by_hand"
 fi
 
+# Some packages bring a service, and starting that would change this machine's network. Debian's
+# own switch keeps services from starting while a package is installed.
+policy=/usr/sbin/policy-rc.d
+said=$(mktemp)
+cleanup() {
+	[ -z "${policy_is_ours:-}" ] || "${root[@]}" rm -f "$policy"
+	rm -f -- "$said"
+}
+trap cleanup EXIT
+if [ ! -e "$policy" ]; then
+	policy_is_ours=1
+	printf '#!/bin/sh\nexit 101\n' | "${root[@]}" install -m 0755 /dev/stdin "$policy"
+fi
+
 say "installing: ${packages[*]}"
 apt() {
-	"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 "$@" </dev/null
+	"${root[@]}" env DEBIAN_FRONTEND=noninteractive \
+		apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null >"$said" 2>&1
 }
 install() { apt install --no-install-recommends "${packages[@]}"; }
 
@@ -70,7 +94,10 @@ install() { apt install --no-install-recommends "${packages[@]}"; }
 # somebody else that fails to update is no reason to stop: the installation decides.
 if ! install; then
 	apt update || true
-	install || die "apt-get could not install; $by_hand"
+	if ! install; then
+		tail -n 20 "$said" >&2
+		die "apt-get could not install; $by_hand"
+	fi
 fi
 
 mapfile -t packages < <(missing "$needs")
