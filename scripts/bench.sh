@@ -13,13 +13,14 @@ need_go
 
 trap engines_stop EXIT
 scripts/setup.sh demo >&2
-engines_start >&2
+engines_start bubblewrap >&2
 
 flags=(-bin bin)
 if [ "${BENCH_DOCKER:-1}" != 0 ]; then
 	scripts/setup.sh bench >&2 || echo "going on without what is missing" >&2
-	if engine_docker >&2; then
-		flags+=(-docker "$DOCKER_SOCKET" -docker-image "$DOCKER_IMAGE")
+	engines_start docker >&2
+	if [ -n "${BERTH_TEST_DOCKER:-}" ]; then
+		flags+=(-docker "${BERTH_TEST_DOCKER#unix://}" -docker-image "$ENGINES_IMAGE")
 	fi
 fi
 if [ -n "${BENCH:-}${BENCH_SHORT:-}" ]; then
