@@ -185,6 +185,7 @@ func quoteConfig(c Config) Config {
 	q(&c.SetupCommand)
 	q(&c.SeccompProfile)
 	q(&c.User)
+	q(&c.Engine)
 	q(&c.Image)
 	q(&c.PidMode)
 	for i := range c.CapAdd {

@@ -70,7 +70,10 @@ type Config struct {
 	SeccompProfile string `json:"seccompProfile"`
 	// User is "" (owner of the workspace), or "UID:GID" where a backend can.
 	User string `json:"user,omitempty"`
-	// Image, Privileged, PidMode, CapAdd belong to container backends.
+	// Engine is the address of the container engine, as unix://PATH; empty means the one
+	// that the engine's own program would use.
+	Engine string `json:"engine,omitempty"`
+	// Image, Privileged, PidMode, CapAdd belong to container backends, too.
 	Image      string   `json:"image,omitempty"`
 	Privileged bool     `json:"privileged,omitempty"`
 	PidMode    string   `json:"pidMode,omitempty"`

@@ -14,6 +14,9 @@ import (
 	"github.com/workberth/workberth/internal/guest/proc"
 )
 
+// engineAddress is where a container engine may be.
+var engineAddress = regexp.MustCompile(`^(unix:///|tcp://[^/]|http://[^/]|https://[^/]|ssh://[^/-])[^\x00-\x20\x7f]*$`)
+
 // networkName is what a network of an engine may be called.
 var networkName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
 
@@ -162,6 +165,9 @@ func (v *validator) texts() {
 	}
 	if !validUser(c.User) {
 		v.wrong("user", fmt.Sprintf("user %q", c.User), `a user is "UID:GID", two numbers`, "leave it out for the owner of the workspace")
+	}
+	if c.Engine != "" && !engineAddress.MatchString(c.Engine) {
+		v.wrong("engine", fmt.Sprintf("engine %q", c.Engine), "an address is unix://, an absolute path, tcp:// or ssh:// and a host", "write it as unix:///var/run/docker.sock")
 	}
 	if strings.HasPrefix(c.Image, "-") || strings.IndexFunc(c.Image, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) >= 0 {
 		v.wrong("image", fmt.Sprintf("image %q", c.Image), "the name of an image has no white space and no leading dash", "write the name as the engine lists it")

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"syscall"
 
 	"github.com/workberth/workberth/internal/guest/reaper"
 	"github.com/workberth/workberth/internal/guest/rendezvous"
@@ -89,6 +90,7 @@ func run(args []string) error {
 			return err
 		}
 		o.tag = inv.Tag
+		syscall.Umask(inv.Umask)
 		return serve(o, accept(inv))
 	case "version":
 		return printVersion(os.Stdout, len(args) == 1 && args[0] == "--json")

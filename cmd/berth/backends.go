@@ -1,12 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"github.com/workberth/workberth/internal/helperbin"
 	"github.com/workberth/workberth/internal/owner"
 	"github.com/workberth/workberth/sandbox"
 	"github.com/workberth/workberth/sandbox/bubblewrap"
+	"github.com/workberth/workberth/sandbox/docker"
 	"github.com/workberth/workberth/sandbox/local"
 )
 
@@ -15,8 +19,9 @@ func (a *app) helperOptions() helperbin.Options {
 	return helperbin.Options{Env: a.getenv, Executable: a.executable, Logger: a.logger()}
 }
 
-// openBackend opens a backend by name. It starts nothing.
-func (a *app) openBackend(name string, log *slog.Logger) (sandbox.Backend, error) {
+// openBackend opens a backend by name. engine is the address of its engine; empty means the one that
+// the environment names. It starts nothing.
+func (a *app) openBackend(name, engine string, log *slog.Logger) (sandbox.Backend, error) {
 	if err := knownBackend(name); err != nil {
 		return nil, err
 	}
@@ -30,7 +35,9 @@ func (a *app) openBackend(name string, log *slog.Logger) (sandbox.Backend, error
 	}
 	facts, run := a.facts(), owner.DefaultRuntimeDir(a.getenv)
 	switch name {
-	case "local":
+	case docker.Name:
+		return docker.New(docker.Options{Host: engine, HelperPath: helper.Path, StateDir: state, RuntimeDir: run, Getenv: a.getenv, Facts: &facts, Logger: log})
+	case local.Name:
 		return local.New(local.Options{HelperPath: helper.Path, StateDir: state, RuntimeDir: run, Getenv: a.getenv, Facts: &facts, Logger: log})
 	default:
 		return bubblewrap.New(bubblewrap.Options{HelperPath: helper.Path, StateDir: state, RuntimeDir: run, Getenv: a.getenv, Facts: &facts, Logger: log})
@@ -39,8 +46,35 @@ func (a *app) openBackend(name string, log *slog.Logger) (sandbox.Backend, error
 
 // defaultConfig is the built-in configuration of a backend.
 func defaultConfig(backend string) sandbox.Config {
-	if backend == "local" {
+	switch backend {
+	case docker.Name:
+		return docker.DefaultConfig()
+	case local.Name:
 		return local.DefaultConfig()
 	}
 	return sandbox.DefaultConfig()
+}
+
+// backendNames are the words of --backend.
+func backendNames() []string { return []string{bubblewrap.Name, docker.Name, local.Name} }
+
+// knownBackend refuses a word that is no backend.
+func knownBackend(name string) error {
+	if slices.Contains(backendNames(), name) {
+		return nil
+	}
+	return &sandbox.Problem{
+		What: fmt.Sprintf("backend %q", name), Rule: "there is none of that name",
+		Remedy: "choose one of: " + strings.Join(backendNames(), ", "), Err: sandbox.ErrUnknownBackend,
+	}
+}
+
+// engineOf is the address of the engine that a backend uses in this environment; empty where it has
+// none, or where it cannot be found, which is told when it is needed.
+func (a *app) engineOf(backend string) string {
+	if backend == docker.Name {
+		address, _ := docker.Address(a.getenv)
+		return address
+	}
+	return ""
 }

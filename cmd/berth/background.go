@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -248,19 +247,5 @@ func newOwner(a *app) *cobra.Command {
 			}
 			return nil
 		},
-	}
-}
-
-// backendNames are the words of --backend.
-func backendNames() []string { return []string{"bubblewrap", "local"} }
-
-// knownBackend refuses a word that is no backend.
-func knownBackend(name string) error {
-	if slices.Contains(backendNames(), name) {
-		return nil
-	}
-	return &sandbox.Problem{
-		What: fmt.Sprintf("backend %q", name), Rule: "there is none of that name",
-		Remedy: "choose one of: " + strings.Join(backendNames(), ", "), Err: sandbox.ErrUnknownBackend,
 	}
 }

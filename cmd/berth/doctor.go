@@ -55,7 +55,7 @@ func newDoctor(a *app) *cobra.Command {
 func (a *app) diagnose(ctx context.Context) []sandbox.Diagnosis {
 	var all []sandbox.Diagnosis
 	for _, name := range backendNames() {
-		b, err := a.openBackend(name, a.logger())
+		b, err := a.openBackend(name, "", a.logger())
 		if err != nil {
 			_, remedy := classify(err)
 			all = append(all, sandbox.Diagnosis{Backend: name, Checks: []sandbox.Check{{Name: "open", Result: sandbox.CheckFail, Detail: err.Error(), Remedy: remedy}}})

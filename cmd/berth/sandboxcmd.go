@@ -30,7 +30,7 @@ func newSandbox(a *app) *cobra.Command {
 // the others from being asked; it is returned at the end.
 func (a *app) eachBackend(fn func(sandbox.Backend) error) error {
 	return a.eachPath(backendNames(), func(name string) error {
-		b, err := a.openBackend(name, a.logger())
+		b, err := a.openBackend(name, "", a.logger())
 		if err != nil {
 			return err
 		}
@@ -140,7 +140,13 @@ func (a *app) backendOf(id sandbox.ID) (sandbox.Backend, error) {
 	if err := knownBackend(id.Backend()); err != nil {
 		return nil, err
 	}
-	return a.openBackend(id.Backend(), a.logger())
+	engine := ""
+	if registry, err := a.registry(); err == nil {
+		if rec, err := registry.Get(id); err == nil {
+			engine = rec.Info.Config.Engine
+		}
+	}
+	return a.openBackend(id.Backend(), engine, a.logger())
 }
 
 // find describes a sandbox: as its owner knows it where it runs, and from the

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,26 +12,31 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/workberth/workberth/internal/config"
+	"github.com/workberth/workberth/internal/container"
 	"github.com/workberth/workberth/internal/owner"
 	"github.com/workberth/workberth/sandbox"
 )
 
 // target is the set of flags that say which sandbox is meant.
 type target struct {
-	backend, workspace, access, scope, session, agent, network, config string
-	allowDangerous                                                     []string
-	escaped                                                            bool
+	backend, workspace, access, scope, session, agent, network, image, archive, config string
+	allowDangerous                                                                     []string
+	escaped                                                                            bool
+	// found is what archive holds, once it was looked at.
+	found *container.Archive
 }
 
 // register adds the target flags.
 func (t *target) register(f *pflag.FlagSet) {
-	f.StringVar(&t.backend, "backend", "", "where to run: "+strings.Join(backendNames(), " or ")+" (default bubblewrap; $BERTH_BACKEND)")
+	f.StringVar(&t.backend, "backend", "", "where to run: "+strings.Join(backendNames(), ", ")+" (default bubblewrap; $BERTH_BACKEND)")
 	f.StringVar(&t.workspace, "workspace", "", "directory of this machine to work in (default: the current one)")
 	f.StringVar(&t.access, "access", "", "how the workspace appears inside: none, ro or rw (default rw)")
 	f.StringVar(&t.scope, "scope", "", "who shares the sandbox: session, agent or shared (default session)")
 	f.StringVar(&t.session, "session", "", `session key (default "default")`)
 	f.StringVar(&t.agent, "agent", "", "agent id; its settings in the configuration apply")
-	f.StringVar(&t.network, "network", "", "none or host; host needs --allow-dangerous network (default none)")
+	f.StringVar(&t.network, "network", "", "none, bridge or the name of an engine's network, or host, which needs --allow-dangerous network (default none)")
+	f.StringVar(&t.image, "image", "", "image of a container")
+	f.StringVar(&t.archive, "image-archive", "", "image of a container, from a tar archive: a saved image, or a root file system")
 	f.StringVar(&t.config, "config", "", "configuration file (default $XDG_CONFIG_HOME/berth/config.yaml)")
 	f.StringSliceVar(&t.allowDangerous, "allow-dangerous", nil, "permit a dangerous setting by its field, such as network or binds; logged")
 }
@@ -52,9 +58,20 @@ func (t *target) effective(a *app) (*config.Effective, error) {
 	if err != nil {
 		return nil, err
 	}
+	image := t.image
+	if t.archive != "" {
+		if t.found == nil {
+			archive, err := container.ReadArchive(t.archive)
+			if err != nil {
+				return nil, err
+			}
+			t.found = &archive
+		}
+		image = t.found.Image
+	}
 	return file.Merge(config.Request{
 		Backend: t.backend, EnvBackend: a.getenv("BERTH_BACKEND"), Workspace: t.workspace, Access: t.access,
-		Scope: t.scope, Session: t.session, Agent: t.agent, Network: t.network, AllowDangerous: t.allowDangerous,
+		Scope: t.scope, Session: t.session, Agent: t.agent, Network: t.network, Image: image, AllowDangerous: t.allowDangerous,
 	}, defaultConfig)
 }
 
@@ -70,6 +87,9 @@ func (t *target) check() error {
 		if c.value != "" && !slices.Contains(c.words, c.value) {
 			return &usageError{fmt.Errorf("%s %q: give one of %s", c.flag, c.value, strings.Join(c.words, ", "))}
 		}
+	}
+	if t.image != "" && t.archive != "" {
+		return &usageError{errors.New("--image and --image-archive: give one of them")}
 	}
 	return nil
 }
@@ -100,6 +120,9 @@ func (a *app) resolve(t *target) (backend string, res sandbox.Resolved, err erro
 	if err := knownBackend(eff.Backend); err != nil {
 		return "", res, err
 	}
+	if s.Config.Engine == "" {
+		s.Config.Engine = a.engineOf(eff.Backend)
+	}
 	log := a.logger()
 	if eff.Source("allowDangerous") == config.SourceDefault {
 		log = nil // the backend itself is the permission, and it was named
@@ -110,6 +133,9 @@ func (a *app) resolve(t *target) (backend string, res sandbox.Resolved, err erro
 
 // open connects to the sandbox that the target names, starting it on demand.
 func (a *app) open(ctx context.Context, t *target) (*owner.Handle, error) {
+	if err := a.takeArchive(ctx, t); err != nil {
+		return nil, err
+	}
 	backend, res, err := a.resolve(t)
 	if err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ type Layer struct {
 	Binds          *[]bind           `yaml:"binds"`
 	SeccompProfile *string           `yaml:"seccompProfile"`
 	User           *string           `yaml:"user"`
+	Engine         *string           `yaml:"engine"`
 	Image          *string           `yaml:"image"`
 	Privileged     *bool             `yaml:"privileged"`
 	PidMode        *string           `yaml:"pidMode"`

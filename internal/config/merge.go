@@ -76,6 +76,7 @@ func (m *merger) layer(l Layer, where ...string) {
 	take(m, &c.SetupCommand, l.SetupCommand, "setupCommand", where)
 	take(m, &c.SeccompProfile, l.SeccompProfile, "seccompProfile", where)
 	take(m, &c.User, l.User, "user", where)
+	take(m, &c.Engine, l.Engine, "engine", where)
 	take(m, &c.Image, l.Image, "image", where)
 	take(m, &c.Privileged, l.Privileged, "privileged", where)
 	take(m, &c.PidMode, l.PidMode, "pidMode", where)

@@ -19,6 +19,9 @@ import (
 type Options struct {
 	// Name is the name of the backend.
 	Name string
+	// Address is where the engine is. It is part of what a sandbox is: the same workspace has
+	// another one on another engine.
+	Address string
 	// Connect opens the engine. It is called until it succeeds once.
 	Connect func(ctx context.Context) (Engine, error)
 	// Missing says what to do where no engine answers.
@@ -186,6 +189,9 @@ func (b *Backend) Ensure(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	if spec.Config.Image == "" {
 		spec.Config.Image = b.opts.DefaultImage
 	}
+	if spec.Config.Engine == "" {
+		spec.Config.Engine = b.opts.Address
+	}
 	resolved, err := sandbox.Resolve(b.opts.Name, spec, b.facts, b.log)
 	if err != nil {
 		return nil, err
@@ -199,6 +205,12 @@ func (b *Backend) Ensure(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 // refuse says what this backend cannot do, before anything is created. Dangerous settings have been
 // dealt with.
 func (b *Backend) refuse(c sandbox.Config) error {
+	if c.Engine != b.opts.Address {
+		return &sandbox.Problem{
+			Field: "engine", What: fmt.Sprintf("engine %q", c.Engine), Rule: fmt.Sprintf("this backend was opened for %q", b.opts.Address),
+			Remedy: "open the backend for that engine", Err: sandbox.ErrRefused,
+		}
+	}
 	if c.Image == "" {
 		return &sandbox.Problem{
 			Field: "image", What: "no image", Rule: "a container needs one", Remedy: "name one with --image, or in the configuration",

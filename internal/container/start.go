@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -153,7 +154,7 @@ func (g *generation) launch(ctx context.Context) error {
 		return err
 	}
 	defer door.Close()
-	if err := door.Invite(g.own, g.Tag); err != nil {
+	if err := door.Invite(g.own, g.Tag, umask()); err != nil {
 		return err
 	}
 	defer func() { _ = rendezvous.Uninvite(g.own) }() // the token has been used, or is worth nothing
@@ -317,3 +318,22 @@ func (g *generation) undo() error {
 	}
 	return errors.Join(failures...)
 }
+
+// umask is that of this process, which cannot be asked for without changing it but here. Where that
+// is not told it is the usual one.
+func umask() int {
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return usualUmask
+	}
+	for line := range strings.Lines(string(data)) {
+		if text, ok := strings.CutPrefix(line, "Umask:"); ok {
+			if n, err := strconv.ParseUint(strings.TrimSpace(text), 8, 9); err == nil {
+				return int(n)
+			}
+		}
+	}
+	return usualUmask
+}
+
+const usualUmask = 0o022

@@ -35,6 +35,9 @@ func (b *Backend) List(ctx context.Context) ([]sandbox.Info, error) {
 		byID[sandbox.ID(c.Labels[labelSandbox])] = c
 	}
 	for i := range infos {
+		if infos[i].Config.Engine != b.opts.Address {
+			continue // on another engine
+		}
 		c, ok := byID[infos[i].ID]
 		delete(byID, infos[i].ID)
 		b.overlay(ctx, engine, &infos[i], c, ok)

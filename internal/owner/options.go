@@ -55,7 +55,7 @@ func ownerEnv(env []string) []string {
 	var out []string
 	for _, kv := range env {
 		name, _, _ := strings.Cut(kv, "=")
-		if slices.Contains(names, name) || strings.HasPrefix(name, "BERTH_") || strings.HasPrefix(name, "XDG_") || strings.HasPrefix(name, "LC_") {
+		if slices.Contains(names, name) || strings.HasPrefix(name, "BERTH_") || strings.HasPrefix(name, "XDG_") || strings.HasPrefix(name, "DOCKER_") || strings.HasPrefix(name, "CONTAINER") || strings.HasPrefix(name, "LC_") {
 			out = append(out, kv)
 		}
 	}

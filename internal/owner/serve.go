@@ -23,7 +23,7 @@ import (
 const maxBootstrap = 4 << 20
 
 // Opener opens a backend by name.
-type Opener func(name string, log *slog.Logger) (sandbox.Backend, error)
+type Opener func(name, engine string, log *slog.Logger) (sandbox.Backend, error)
 
 // Main is the owner role: it reads what to do from in, starts the sandbox, says
 // on out that it serves or why it cannot, and serves until its end. It returns
@@ -88,7 +88,7 @@ func (o *daemon) prepare(ctx context.Context, in io.Reader, open Opener) error {
 	if err != nil {
 		return err
 	}
-	backend, err := open(o.boot.Backend, o.log)
+	backend, err := open(o.boot.Backend, o.boot.Spec.Config.Engine, o.log)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/workberth/workberth/sandbox"
@@ -190,12 +191,8 @@ func wallsProcesses(k *kit) {
 	x := k.ensure()
 	x.start("wait", x.witness("w")).ready()
 	if k.features.ProcessNamespace {
-		type process struct {
-			Pid  int
-			Args []string
-		}
 		inside := map[int]bool{}
-		for _, p := range decode[[]process](k, x.run("procs")) {
+		for _, p := range x.processes() {
 			inside[p.Pid] = true
 			if line := strings.Join(p.Args, " "); strings.Contains(line, os.Args[0]) {
 				k.Errorf("this process can be seen: %s", line)
@@ -244,13 +241,34 @@ func wallsNetwork(k *kit) {
 	}
 }
 
+// process is a process as seen from inside.
+type process struct {
+	Pid  int
+	Args []string
+}
+
+func (x *box) processes() []process { return decode[[]process](x.k, x.run("procs")) }
+
+// helperPid is the helper's process: process 1, or the one that an init as process 1 has started.
+func (x *box) helperPid() int {
+	for _, p := range x.processes() {
+		served := func(arg string) bool { return strings.HasPrefix(arg, "--mount=") }
+		if p.Pid > 1 && len(p.Args) > 0 && strings.HasPrefix(filepath.Base(p.Args[0]), "berth-guest") && slices.ContainsFunc(p.Args, served) {
+			return p.Pid
+		}
+	}
+	return 1
+}
+
 // wallsHelper: what serves the sandbox from inside cannot be traced or read by a command.
 func wallsHelper(k *kit) {
 	x := k.ensure()
 	if !k.features.ProcessNamespace {
 		k.skip("the helper is a process of this machine")
 	}
-	what := []string{"read", "/proc/1/mem", "read", "/proc/1/environ", "list", "/proc/1/fd", "list", "/proc/1/root", "list", "/proc/1/cwd"}
+	helper := x.helperPid()
+	dir := fmt.Sprintf("/proc/%d/", helper)
+	what := []string{"read", dir + "mem", "read", dir + "environ", "list", dir + "fd", "list", dir + "root", "list", dir + "cwd"}
 	for i, got := range decode[[]string](k, x.run(append([]string{"probe"}, what...)...)) {
 		if got == "ok" {
 			k.Errorf("%s %s is permitted", what[2*i], what[2*i+1])
@@ -258,14 +276,20 @@ func wallsHelper(k *kit) {
 	}
 	// A command cannot end it; if it can, the sandbox ends with it, and truthfully.
 	s := x.start("wait", x.witness("w")).ready()
-	got := x.output(x.role("kill", "1", "9"), nil)
-	k.Logf("kill of process 1: %s", got)
-	select {
-	case <-x.Done():
-		k.eventually("nothing is left", func() bool { return len(k.alive("w")) == 0 })
-	default:
+	spec, err := x.BuildExecSpec(k.ctx, x.role("kill", fmt.Sprint(helper), "9"), nil)
+	k.must(err)
+	got, status, err := x.spawn(spec)
+	k.Logf("kill of the helper, process %d: %q, %+v, %v", helper, got, status, err)
+	if err == nil && !status.Unknown {
 		x.works()
 		s.cancel()
 		s.ended()
+		return
+	}
+	select {
+	case <-x.Done():
+		k.eventually("nothing is left", func() bool { return len(k.alive("w")) == 0 })
+	case <-k.ctx.Done():
+		k.Error("the helper was killed, and the sandbox has not ended")
 	}
 }

@@ -183,6 +183,8 @@ func refuse(c sandbox.Config, e enforceable) error {
 	switch {
 	case c.Network != networkNone && c.Network != networkHost:
 		return no("network", fmt.Sprintf("network %q", c.Network), "bubblewrap has the networks none and host", `use network "none"`)
+	case c.Engine != "":
+		return no("engine", fmt.Sprintf("engine %q", c.Engine), container, "leave it out, or use docker or podman")
 	case c.Image != "":
 		return no("image", fmt.Sprintf("image %q", c.Image), container, "leave it out, or use docker or podman")
 	case c.Privileged:

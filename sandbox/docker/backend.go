@@ -50,16 +50,29 @@ func New(opts Options) (*Backend, error) {
 	if opts.Getenv == nil {
 		opts.Getenv = os.Getenv
 	}
+	where, whereErr := find(opts)
 	b, err := container.New(container.Options{
-		Name: Name, DefaultImage: DefaultImage, HelperPath: opts.HelperPath, StateDir: opts.StateDir, RuntimeDir: opts.RuntimeDir,
+		Name: Name, Address: where.host, DefaultImage: DefaultImage, HelperPath: opts.HelperPath, StateDir: opts.StateDir, RuntimeDir: opts.RuntimeDir,
 		Getenv: opts.Getenv, Facts: opts.Facts, Now: opts.Now, Logger: opts.Logger,
-		Connect: func(ctx context.Context) (container.Engine, error) { return connect(ctx, opts) },
+		Connect: func(context.Context) (container.Engine, error) {
+			if whereErr != nil {
+				return nil, whereErr
+			}
+			return connect(where, opts.Logger)
+		},
 		Missing: "start it (systemctl start docker), see that this user may use its socket (group docker), or name another one in DOCKER_HOST",
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &Backend{b}, nil
+}
+
+// Address says which engine a backend opened in this environment uses: that of DOCKER_HOST, of the
+// docker context in use, or the usual socket.
+func Address(getenv func(string) string) (string, error) {
+	where, err := find(Options{Getenv: getenv})
+	return where.host, err
 }
 
 // DefaultConfig is the hardened configuration with the image that is used where none is named.

@@ -31,7 +31,7 @@ func need(t testing.TB, what string, err error) {
 
 // conformance plugs the backend into the suite.
 func conformance() backendtest.Target {
-	return backendtest.Target{
+	target := backendtest.Target{
 		Name: docker.Name,
 		New: func(t testing.TB, o backendtest.Options) sandbox.Backend {
 			b, err := docker.New(docker.Options{Host: engine(t), StateDir: o.StateDir, Logger: o.Logger})
@@ -43,6 +43,14 @@ func conformance() backendtest.Target {
 		},
 		Adapt: func(t testing.TB, spec *sandbox.Spec) { spec.Config.Image = "busybox" },
 	}
+	if os.Geteuid() == 0 {
+		target.Waive = map[string]string{
+			"bridge/mode/owner-kept": "the helper runs without capabilities, also as root, so it cannot give a file to another user",
+			"walls/helper":           "root's number is enough to list the names in the helper's /proc/PID/fd; they cannot be followed. Run for a workspace of an ordinary user this passes",
+			"walls/read-only":        "the engine's /dev is memory of the container's own, which user 0 can write to. Run for a workspace of an ordinary user this passes",
+		}
+	}
+	return target
 }
 
 func TestConformance(t *testing.T) { backendtest.Run(t, conformance()) }

@@ -1,13 +1,13 @@
 package docker
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -28,14 +28,10 @@ type endpoint struct {
 	tls string
 }
 
-// connect opens the engine that the options and the environment name.
-func connect(_ context.Context, opts Options) (container.Engine, error) {
-	e, err := find(opts)
-	if err != nil {
-		return nil, err
-	}
+// connect opens an engine.
+func connect(e endpoint, log *slog.Logger) (container.Engine, error) {
 	scheme, rest, _ := strings.Cut(e.host, "://")
-	mopts := moby.Options{Host: e.host, Logger: opts.Logger}
+	mopts := moby.Options{Host: e.host, Logger: log}
 	switch scheme {
 	case "unix":
 	case "tcp", "http", "https":

@@ -26,17 +26,19 @@ type Invitation struct {
 	Token string `json:"token"`
 	// Tag names the helper's life.
 	Tag string `json:"tag"`
+	// Umask is that of the files and commands that the helper makes.
+	Umask int `json:"umask"`
 }
 
 // Invite writes the invitation to this listener into dir, which is an ancestor of the listener's
 // directory. Only the user of the listener's options can read it. The caller removes it with
 // [Uninvite] when the helper has called back, or has failed to.
-func (l *Listener) Invite(dir, tag string) error {
+func (l *Listener) Invite(dir, tag string, umask int) error {
 	socket, err := filepath.Rel(dir, l.Path())
 	if err != nil || !filepath.IsLocal(socket) {
 		return fmt.Errorf("rendezvous: %s is not below %s", l.Path(), dir)
 	}
-	data, err := json.Marshal(Invitation{Socket: socket, Token: l.token, Tag: tag})
+	data, err := json.Marshal(Invitation{Socket: socket, Token: l.token, Tag: tag, Umask: umask})
 	if err != nil {
 		return err
 	}
@@ -75,7 +77,7 @@ func ReadInvitation(dir string) (Invitation, error) {
 	default:
 		err = json.Unmarshal(data, &inv)
 	}
-	if err == nil && (!filepath.IsLocal(inv.Socket) || len(inv.Token) != tokenLen || strings.Trim(inv.Tag, "0123456789abcdef") != "") {
+	if err == nil && (!filepath.IsLocal(inv.Socket) || len(inv.Token) != tokenLen || strings.Trim(inv.Tag, "0123456789abcdef") != "" || inv.Umask&^0o777 != 0) {
 		err = errors.New("it is malformed")
 	}
 	if err != nil {

@@ -323,7 +323,7 @@ func TestDeepDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if err := l.Invite(deep, "0123456789abcdef"); err != nil {
+	if err := l.Invite(deep, "0123456789abcdef", 0o027); err != nil {
 		t.Fatal(err)
 	}
 	near := filepath.Join(top, "near")
@@ -331,7 +331,7 @@ func TestDeepDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	inv, err := rendezvous.ReadInvitation(near)
-	if err != nil || inv.Tag != "0123456789abcdef" || inv.Token != l.Token() {
+	if err != nil || inv.Tag != "0123456789abcdef" || inv.Umask != 0o027 || inv.Token != l.Token() {
 		t.Fatalf("invitation %+v, %v", inv, err)
 	}
 	dialled := make(chan error, 1)
@@ -364,6 +364,7 @@ func TestBadInvitations(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing": "", "no JSON": "hello", "another place": `{"socket":"../s","token":"` + token + `","tag":""}`,
 		"absolute": `{"socket":"/s","token":"` + token + `","tag":""}`, "no token": `{"socket":"s","tag":""}`,
+		"strange umask": `{"socket":"s","token":"` + token + `","umask":4096}`,
 		"strange tag": `{"socket":"s","token":"` + token + `","tag":"; rm"}`, "long": strings.Repeat(" ", 1<<16),
 	} {
 		dir := t.TempDir()
