@@ -133,10 +133,17 @@ podman_settings() {
 		system service --time=0 "unix://$dir/socket")
 }
 
+# podman_client NAME sets client to the command line that asks a service.
+podman_client() {
+	mkdir -p "$ENGINES_DIR/client"
+	client=(env "HOME=$ENGINES_DIR/client" "XDG_RUNTIME_DIR=$ENGINES_DIR/client" "CONTAINERS_CONF=$ENGINES_DIR/$1/containers.conf"
+		podman --remote --url "unix://$ENGINES_DIR/$1/socket")
+}
+
 # podman_works NAME waits for a service, whose process is server, and runs a container with it.
 podman_works() {
 	local client reason
-	client=(env "CONTAINERS_CONF=$ENGINES_DIR/$1/containers.conf" podman --remote --url "unix://$ENGINES_DIR/$1/socket")
+	podman_client "$1"
 	if ! reason=$(engines_await "$server" "$1" "${client[@]}" version && engines_try "${client[@]}"); then
 		echo "no $1: $reason"
 		return 1

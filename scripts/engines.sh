@@ -21,6 +21,8 @@
 # ever signalled.
 # shellcheck shell=bash
 
+PATH=$PATH:/usr/sbin:/sbin # an ordinary user's may lack them
+
 # shellcheck source=scripts/engine_docker.sh
 . "$ROOT/scripts/engine_docker.sh"
 # shellcheck source=scripts/engine_podman.sh
@@ -84,8 +86,10 @@ engines_job() {
 
 # engines_stop may be called at any time, also twice.
 engines_stop() {
-	local job jobs tries path left
+	local - job jobs tries path left
 	[ -n "${ENGINES_DIR:-}" ] || return 0
+	set +e
+	trap : HUP INT TERM # a second signal must not stop this halfway
 	engines_clear
 	# Only a group whose first process is still there is certain to be ours.
 	jobs -pr >"$ENGINES_DIR/running"
@@ -112,17 +116,21 @@ engines_stop() {
 	done < <(awk -v dir="$ENGINES_DIR/" 'index($2, dir) == 1 { print $2 }' /proc/mounts | sort -r)
 	rm -rf --one-file-system "$ENGINES_DIR"
 	ENGINES_DIR=
+	trap - HUP INT TERM
 } 2>/dev/null
 
 # engines_clear has the engines remove their containers, which also gives back their control groups.
 engines_clear() {
-	local socket name clearing=()
+	local socket name client clearing=()
 	for socket in "$ENGINES_DIR"/*/socket; do
 		[ -S "$socket" ] || continue
 		name=$(basename "$(dirname "$socket")")
 		case $name in
 		docker) docker -H "unix://$socket" ps -aq | timeout 20 xargs -r docker -H "unix://$socket" rm -f ;;
-		*) timeout 20 podman --remote --url "unix://$socket" rm --all --force --time 0 ;;
+		*)
+			podman_client "$name"
+			timeout 20 "${client[@]}" rm --all --force --time 0
+			;;
 		esac >/dev/null &
 		clearing+=($!)
 	done
@@ -130,8 +138,8 @@ engines_clear() {
 }
 
 # engines_left prints the processes that belong to our engines: their servers and helpers, whose
-# command line names our directory; and whatever has its root directory, or its user file, from
-# there, in a mount namespace other than this one.
+# command line names our directory; what rootless Podman keeps its namespaces with; and whatever has
+# its root directory, or its user file, from there, in a mount namespace other than this one.
 engines_left() {
 	local process ours
 	ours=$(readlink /proc/self/ns/mnt)
@@ -139,6 +147,9 @@ engines_left() {
 		case $(cat "$process/comm") in
 		dockerd | containerd* | runc* | crun | conmon | podman)
 			! tr '\0' '\n' <"$process/cmdline" | grep -qF -- "$ENGINES_DIR/" || echo "${process#/proc/}"
+			;;
+		catatonit)
+			! grep -qsxF "${process#/proc/}" "$ENGINES_DIR"/*/state/pause.pid || echo "${process#/proc/}"
 			;;
 		esac
 		if [ "$(readlink "$process/ns/mnt")" != "$ours" ] &&

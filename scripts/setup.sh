@@ -10,6 +10,8 @@
 # changes nothing, asks the network nothing, and takes a few milliseconds.
 . "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
+PATH=$PATH:/usr/sbin:/sbin # an ordinary user's may lack them
+
 # One line per need: what to look for (a program on PATH, or a file) and the Debian package with it.
 demo_needs='
 bwrap                                bubblewrap
