@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/boundberth/boundberth/internal/container"
+	"github.com/workberth/workberth/internal/container"
 )
 
 // forever is a script that runs until it is killed.

@@ -3,7 +3,7 @@ package enginetest
 import (
 	"strings"
 
-	"github.com/boundberth/boundberth/internal/container"
+	"github.com/workberth/workberth/internal/container"
 )
 
 func pidsLimit(k *kit) {

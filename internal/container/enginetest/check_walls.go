@@ -8,7 +8,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/boundberth/boundberth/internal/container"
+	"github.com/workberth/workberth/internal/container"
 )
 
 // writeEverywhere tries to write where programs usually can, and names the places where it worked.
