@@ -64,11 +64,11 @@ engine_podman_rootless() {
 		echo "no rootless podman: $reason"
 		return 1
 	fi
-	podman_settings "$dir" runc vfs shm
+	uid=$(id -u)
+	podman_settings "$dir" runc vfs "$([ "$uid" -eq 0 ] && echo shm || echo file)"
 	mkdir -p "$dir/home"
 	podman=(env -i "PATH=$PATH" "HOME=$dir/home" "XDG_RUNTIME_DIR=$dir/run" "${podman[@]}")
 	mkdir -m 0700 "$dir/run"
-	uid=$(id -u)
 	if [ "$uid" -ne 0 ]; then
 		echo "$uid" >"$dir/uid"
 		engines_spawn podman_rootless "${podman[@]}"
