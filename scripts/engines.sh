@@ -39,6 +39,11 @@ engines_start() {
 		ENGINES_DIR=$(mktemp -d "${TMPDIR:-/tmp}/berth-engines.XXXXXX")
 		chmod 711 "$ENGINES_DIR" # one of the engines runs as somebody else
 	fi
+	case " $* " in
+	*' podman5 '* | *' images '*)
+		[ -e "$ROOT/.cache/images/debian.tar" ] || echo "making root file systems in .cache, once: a minute or two"
+		;;
+	esac
 	# A group of processes for each, so that one that is still being prepared ends as a whole.
 	set -m
 	for name in "$@"; do

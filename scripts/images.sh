@@ -120,10 +120,10 @@ debian() {
 	eval "$(apt-config shell proxy Acquire::http::Proxy)"
 	[ -z "${proxy:-}" ] || export http_proxy=$proxy
 	said=$2.log
-	if ! unshare --mount --propagation private \
+	if ! timeout --foreground 600 unshare --mount --propagation private \
 		debootstrap --variant=minbase --include="$3" "$1" "$2" "$mirror" >"$said" 2>&1 </dev/null; then
-		tail -n 5 "$said" "$2/debootstrap/debootstrap.log" >&2
-		die "debootstrap could not make a Debian $1"
+		tail -n 5 "$said" >&2
+		die "debootstrap could not make a Debian $1 within ten minutes; its log is $2/debootstrap/debootstrap.log"
 	fi
 	rm -rf "${2:?}"/var/cache/apt/archives/*.deb "${2:?}"/var/lib/apt/lists/* "${2:?}"/dev/* "${2:?}"/etc/{hostname,resolv.conf}
 	rm -f "$said"
