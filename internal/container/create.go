@@ -70,7 +70,7 @@ func (b *Backend) newPlan(r sandbox.Resolved, about Description, a hostmount.Acc
 	relabel := slices.Contains(about.Security, "selinux")
 	for _, m := range mounts {
 		p.spec.Mounts = append(p.spec.Mounts, Mount{
-			Target: m.Path, Source: m.Source, ReadOnly: m.ReadOnly, Relabel: relabel && m.Source != "", Size: m.Size, Mode: 0o1777,
+			Target: m.Path, Source: m.Source, ReadOnly: m.ReadOnly, Relabel: relabel && m.Source != "", Size: m.Size, Mode: 0o1777, UID: a.InsideUID, GID: a.InsideGID,
 		})
 	}
 	p.spec.Mounts = append(p.spec.Mounts, Mount{Target: sandbox.HelperPath, Source: own, ReadOnly: true, Relabel: relabel})

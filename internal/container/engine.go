@@ -187,9 +187,11 @@ type Mount struct {
 	// Relabel asks SELinux for a label that this and other containers may use.
 	Relabel bool
 	// Size and Mode are those of a file system in memory, in bytes and as the bits of chmod. It
-	// permits execution, and neither devices nor set-user-ID programs.
-	Size int64
-	Mode uint32
+	// permits execution, and neither devices nor set-user-ID programs. Some runtimes take the
+	// mode of the image's directory in its place, so it belongs to UID and GID.
+	Size     int64
+	Mode     uint32
+	UID, GID int
 }
 
 // Limits are what a container may take; zero means no limit.

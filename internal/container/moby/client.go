@@ -155,6 +155,12 @@ func (c *Client) Kill(ctx context.Context, id string) error {
 	return c.translate(err)
 }
 
+// Pause freezes every process of a container.
+func (c *Client) Pause(ctx context.Context, id string) error {
+	_, err := c.api.ContainerPause(ctx, id, client.ContainerPauseOptions{})
+	return c.translate(err)
+}
+
 // Remove kills and removes a container.
 func (c *Client) Remove(ctx context.Context, id string) error {
 	for {

@@ -80,7 +80,7 @@ func addMount(host *dockercontainer.HostConfig, m container.Mount) error {
 	switch {
 	case m.Source == "":
 		// The API's mounts permit no execution in memory on older engines; these do.
-		host.Tmpfs[m.Target] = fmt.Sprintf("rw,nosuid,nodev,exec,size=%d,mode=%o", m.Size, m.Mode)
+		host.Tmpfs[m.Target] = fmt.Sprintf("rw,nosuid,nodev,exec,size=%d,mode=%o,uid=%d,gid=%d", m.Size, m.Mode, m.UID, m.GID)
 	case m.Relabel:
 		if strings.Contains(m.Source+m.Target, ":") {
 			return fmt.Errorf("bind %q to %q: a path with a colon cannot be given a label for SELinux", m.Source, m.Target)

@@ -365,7 +365,7 @@ func TestBadInvitations(t *testing.T) {
 		"nothing": "", "no JSON": "hello", "another place": `{"socket":"../s","token":"` + token + `","tag":""}`,
 		"absolute": `{"socket":"/s","token":"` + token + `","tag":""}`, "no token": `{"socket":"s","tag":""}`,
 		"strange umask": `{"socket":"s","token":"` + token + `","umask":4096}`,
-		"strange tag": `{"socket":"s","token":"` + token + `","tag":"; rm"}`, "long": strings.Repeat(" ", 1<<16),
+		"strange tag":   `{"socket":"s","token":"` + token + `","tag":"; rm"}`, "long": strings.Repeat(" ", 1<<16),
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "call"), []byte(text), 0o600); err != nil {

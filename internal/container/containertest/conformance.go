@@ -1,0 +1,62 @@
+package containertest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/workberth/workberth/internal/asuser"
+	"github.com/workberth/workberth/internal/helperbin"
+	"github.com/workberth/workberth/sandbox"
+	"github.com/workberth/workberth/sandbox/backendtest"
+)
+
+// Target plugs the backend into the suite.
+func (s Subject) Target() backendtest.Target {
+	target := backendtest.Target{
+		Name: s.Name,
+		New: func(t testing.TB, o backendtest.Options) sandbox.Backend {
+			b, err := s.Open(s.Address(t), Options{StateDir: o.StateDir, Logger: o.Logger})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = b.Close() })
+			return b
+		},
+		Adapt: func(_ testing.TB, spec *sandbox.Spec) { spec.Config.Image = Image },
+		Waive: map[string]string{},
+	}
+	if os.Geteuid() == 0 {
+		target.Waive["bridge/mode/owner-kept"] = "the helper runs without capabilities, also as root, so it cannot give a file to another user"
+		target.Waive["walls/helper"] = "root's number is enough to list the names in the helper's /proc/PID/fd; they cannot be followed. Run for a workspace of an ordinary user this passes"
+		target.Waive["walls/read-only"] = "the engine's /dev is memory of the container's own, which user 0 can write to. Run for a workspace of an ordinary user this passes"
+		return target
+	}
+	for _, check := range []string{
+		"bridge/rename/cross-device", "bridge/rename/cross-device-race",
+		"bridge/diskfull/replace", "bridge/diskfull/every-way", "bridge/diskfull/announced",
+	} {
+		target.Waive[check] = "the check mounts a file system, which an ordinary user may not; run by root it passes"
+	}
+	return target
+}
+
+// Conformance runs the suite.
+func (s Subject) Conformance(t *testing.T) {
+	s.Address(t)
+	backendtest.Run(t, s.Target())
+}
+
+// OrdinaryUser runs the suite as an ordinary user, who may use the engine.
+func (s Subject) OrdinaryUser(t *testing.T) {
+	address := s.Address(t)
+	if os.Geteuid() != 0 {
+		backendtest.Run(t, s.Target())
+		return
+	}
+	program := filepath.Join(asuser.Dir(t), "testprog")
+	if err := build(program, "sandbox/backendtest/testprog"); err != nil {
+		t.Fatal(err)
+	}
+	asuser.Rerun(t, "BERTH_TESTPROG="+program, s.Var+"="+passage(t, address), helperbin.EnvPath+"="+os.Getenv(helperbin.EnvPath))
+}
