@@ -47,7 +47,7 @@ func cpuLimit(k *kit) {
 	if !k.about.CPULimit {
 		k.Skip("this engine cannot limit processor time")
 	}
-	for _, cpus := range []float64{0.5, 1.25, 0.001} {
+	for _, cpus := range []float64{0.5, 1.25, 0.01} {
 		s := k.spec("true")
 		s.Limits.CPUs = cpus
 		k.mustRun(s)

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,7 +13,7 @@ import (
 )
 
 // writeEverywhere tries to write where programs usually can, and names the places where it worked.
-const writeEverywhere = `for d in / /open /bin /etc /run /var /var/tmp /home /bound /mnt /data /covered; do
+const writeEverywhere = `for d in / /open /bin /etc /run /var /var/tmp /home /bound /mnt /covered; do
 	touch $d/written 2>/dev/null && echo $d
 done; true`
 
@@ -115,7 +116,7 @@ touch /in/ro/below/x 2>/dev/null && echo wrote below ro
 echo made >/bound/made || exit 1; cat /bound/made`)
 	s.Mounts = append(s.Mounts,
 		container.Mount{Target: "/in/ro", Source: filepath.Join(dir, "ro"), ReadOnly: true},
-		container.Mount{Target: "/bound", Source: filepath.Join(dir, "rw"), Relabel: slices.Contains(k.about.Security, "selinux")},
+		container.Mount{Target: "/bound", Source: filepath.Join(dir, "rw"), Relabel: true},
 	)
 	s.ReadOnlyRoot = false // the engine makes the place /in/ro
 	if got := k.mustRun(s); got != "content\nmade" {
@@ -123,6 +124,34 @@ echo made >/bound/made || exit 1; cat /bound/made`)
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, "rw/made")); err != nil || string(got) != "made\n" {
 		k.Errorf("outside: %q, %v", got, err)
+	}
+}
+
+// mountsBelow covers what is mounted below a source: read-only means all of it.
+func mountsBelow(k *kit) {
+	dir := filepath.Join(k.shared, "below")
+	inner := filepath.Join(dir, "inner")
+	if err := os.MkdirAll(inner, 0o755); err != nil {
+		k.Fatal(err)
+	}
+	if out, err := exec.CommandContext(k.ctx, "mount", "-t", "tmpfs", "-o", "mode=1777,size=1m", "enginetest", inner).CombinedOutput(); err != nil {
+		k.Skipf("nothing can be mounted here: %v: %s", err, out)
+	}
+	k.Cleanup(func() {
+		if out, err := exec.Command("umount", inner).CombinedOutput(); err != nil {
+			k.Errorf("umount %s: %v: %s", inner, err, out)
+		}
+	})
+	s := k.spec("touch /bound/inner/written 2>/dev/null && echo wrote; true")
+	s.User = "0:0"
+	s.Mounts = append(s.Mounts, container.Mount{Target: "/bound", Source: dir, ReadOnly: true})
+	if got := k.mustRun(s); got != "" {
+		k.Errorf("what is mounted below a read-only source can be written to")
+	}
+	s = k.spec("touch /bound/inner/another && echo wrote")
+	s.Mounts = append(s.Mounts, container.Mount{Target: "/bound", Source: dir})
+	if code, output := k.run(s); code != 0 || output != "wrote\n" {
+		k.Logf("the engine does not see what this process mounts: %d, %q", code, output)
 	}
 }
 
@@ -293,10 +322,24 @@ func replaces(k *kit) {
 
 // wishes covers what an image declares and a container must not get.
 func wishes(k *kit) {
-	s := k.spec("id -u; pwd; grep -c ' /data ' /proc/mounts; true")
+	s := k.spec("id -u; pwd")
 	s.Image, s.Workdir = k.rich, "/bound"
-	if got := k.mustRun(s); got != "1234\n/bound\n0" {
-		k.Errorf("user, directory, volumes: %q", got)
+	if got := k.mustRun(s); got != "1234\n/bound" {
+		k.Errorf("user and directory: %q", got)
+	}
+}
+
+// volumes covers the volumes that an image declares: a place to write below a read-only root.
+func volumes(k *kit) {
+	if k.volumesBecause != "" {
+		k.Skipf("this engine makes the volumes that an image declares: %s", k.volumesBecause)
+	}
+	for _, user := range []string{"1234:2345", "0:0"} {
+		s := k.spec("touch /data/written 2>/dev/null && echo wrote; true")
+		s.Image, s.User = k.rich, user
+		if got := k.mustRun(s); got != "" {
+			k.Errorf("user %s can write in a volume that nobody asked for", user)
+		}
 	}
 }
 

@@ -37,6 +37,12 @@ func KeepUser(uid int) Option {
 	return func(s *suite) { s.keepUser = uid }
 }
 
+// ImageVolumes says why containers have the volumes that an image declares, although nobody asked
+// for them.
+func ImageVolumes(because string) Option {
+	return func(s *suite) { s.volumesBecause = because }
+}
+
 // Shared is a directory that the engine and this process see at the same path; without it that is
 // a temporary one.
 func Shared(dir string) Option {
@@ -52,6 +58,8 @@ type suite struct {
 	removeImage func(ctx context.Context, id string) error
 	shared      string
 	keepUser    int
+	// volumesBecause is empty where no volume is made.
+	volumesBecause string
 
 	// word is random, in all names and in the label.
 	word string
@@ -107,13 +115,13 @@ func checks() []check {
 	return []check{
 		{"describe", describes}, {"images", images}, {"missing image", missingImage}, {"failed pull", failedPull},
 		{"life", life}, {"wait", waits}, {"wait given up", waitGivenUp}, {"wait for a removed one", waitRemoved},
-		{"logs", logs}, {"kill", kill}, {"kill a paused one", killPaused}, {"kill beside the machine's processes", killAmongOthers},
+		{"logs", logs}, {"noise", noisy}, {"kill", kill}, {"kill a paused one", killPaused}, {"kill beside the machine's processes", killAmongOthers},
 		{"remove", remove}, {"name conflict", conflict}, {"not found", notFound}, {"labels", labels},
 		{"many at a time", crowd}, {"given up before", cancelled}, {"unreachable", unreachable},
-		{"read-only root", readOnlyRoot}, {"writable root", writableRoot}, {"tmpfs", tmpfs}, {"binds", binds},
+		{"read-only root", readOnlyRoot}, {"writable root", writableRoot}, {"tmpfs", tmpfs}, {"binds", binds}, {"mounts below a source", mountsBelow},
 		{"missing bind source", missingSource}, {"capabilities", capabilities}, {"added capability", addedCapability},
 		{"seccomp", seccomp}, {"no network", noNetwork}, {"user", user}, {"kept user", keepsID}, {"command and environment", replaces},
-		{"image's wishes", wishes}, {"names inside", namesInside}, {"init", initProcess}, {"standard input", input},
+		{"image's wishes", wishes}, {"image's volumes", volumes}, {"names inside", namesInside}, {"init", initProcess}, {"standard input", input},
 		{"pids limit", pidsLimit}, {"memory limit", memoryLimit}, {"cpu limit", cpuLimit}, {"ulimits", ulimits},
 	}
 }

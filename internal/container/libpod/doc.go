@@ -13,8 +13,9 @@
 // A terminal, an open standard input, a health check, a restart, systemd's mounts, the proxy
 // variables of the engine, anonymous volumes for what an image declares, or writable file systems
 // below a read-only root besides those asked for. Namespaces are named one by one, so that no
-// configuration of the engine opens one to the machine. Its output goes to a file of the engine
-// that is cut off at a few MiB.
+// configuration of the engine opens one to the machine. What is mounted below the source of a
+// read-only mount stays outside, since it would not be read-only. Its output goes to a file of the
+// engine that is begun anew every few MiB.
 //
 // # Trust
 //

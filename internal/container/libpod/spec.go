@@ -110,12 +110,13 @@ func network(asked, usual string) (Namespace, map[string]PerNetworkOptions) {
 // mount writes a mount in the words of the OCI. What can be left to a default of the engine, and
 // is not, has changed between its versions.
 func mount(m container.Mount) Mount {
-	access := "rw"
+	// What is mounted below a source comes along, but not read-only: there it must stay outside.
+	bind, access := "rbind", "rw"
 	if m.ReadOnly {
-		access = "ro"
+		bind, access = "bind", "ro"
 	}
 	if m.Source != "" {
-		options := []string{"rbind", access, "rprivate"}
+		options := []string{bind, access, "rprivate"}
 		if m.Relabel {
 			options = append(options, "z")
 		}
@@ -180,9 +181,15 @@ func resources(l container.Limits) LinuxResources {
 	return r
 }
 
+// What Podman sets where only another limit is given.
+const (
+	podmanOpenFiles = 1 << 20
+	podmanProcesses = 1 << 22
+)
+
 // rlimits are the limits of each process. Where one is given, Podman sets fixed numbers for open
 // files and processes too, which an engine without the right to raise its own limits cannot: they
-// are named then, as high as the engine's own.
+// are named then, no higher than the engine's own.
 func rlimits(l container.Limits, peer peerLimits) []POSIXRlimit {
 	if l.OpenFiles <= 0 && l.FileSizeBytes <= 0 {
 		return nil
@@ -199,8 +206,8 @@ func rlimits(l container.Limits, peer peerLimits) []POSIXRlimit {
 	if l.OpenFiles > 0 {
 		add("nofile", uint64(l.OpenFiles))
 	} else {
-		add("nofile", peer.openFiles)
+		add("nofile", min(peer.openFiles, podmanOpenFiles))
 	}
-	add("nproc", peer.processes)
+	add("nproc", min(peer.processes, podmanProcesses))
 	return limits
 }

@@ -46,7 +46,7 @@ func TestGenerator(t *testing.T) {
 		"log_configuration": {"driver": "k8s-file", "size": 4194304}, "restart_policy": "no", "systemd": "false", "sdnotifyMode": "ignore",
 		"init": true, "work_dir": "/w", "hostname": "h", "user": "1:2",
 		"mounts": [
-			{"destination": "/ro", "type": "bind", "source": "/src", "options": ["rbind", "ro", "rprivate"]},
+			{"destination": "/ro", "type": "bind", "source": "/src", "options": ["bind", "ro", "rprivate"]},
 			{"destination": "/rw", "type": "bind", "source": "/src2", "options": ["rbind", "rw", "rprivate", "z"]},
 			{"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": ["rw", "nosuid", "nodev", "exec", "notmpcopyup", "size=1024", "mode=1777"]},
 			{"destination": "/bare", "type": "tmpfs", "source": "tmpfs", "options": ["ro", "nosuid", "nodev", "exec", "notmpcopyup"]},
