@@ -12,6 +12,7 @@ import (
 	"github.com/workberth/workberth/sandbox/bubblewrap"
 	"github.com/workberth/workberth/sandbox/docker"
 	"github.com/workberth/workberth/sandbox/local"
+	"github.com/workberth/workberth/sandbox/podman"
 )
 
 // helperOptions tell where the guest helper is looked for.
@@ -37,6 +38,8 @@ func (a *app) openBackend(name, engine string, log *slog.Logger) (sandbox.Backen
 	switch name {
 	case docker.Name:
 		return docker.New(docker.Options{Host: engine, HelperPath: helper.Path, StateDir: state, RuntimeDir: run, Getenv: a.getenv, Facts: &facts, Logger: log})
+	case podman.Name:
+		return podman.New(podman.Options{Host: engine, HelperPath: helper.Path, StateDir: state, RuntimeDir: run, Getenv: a.getenv, Facts: &facts, Logger: log})
 	case local.Name:
 		return local.New(local.Options{HelperPath: helper.Path, StateDir: state, RuntimeDir: run, Getenv: a.getenv, Facts: &facts, Logger: log})
 	default:
@@ -49,6 +52,8 @@ func defaultConfig(backend string) sandbox.Config {
 	switch backend {
 	case docker.Name:
 		return docker.DefaultConfig()
+	case podman.Name:
+		return podman.DefaultConfig()
 	case local.Name:
 		return local.DefaultConfig()
 	}
@@ -56,7 +61,7 @@ func defaultConfig(backend string) sandbox.Config {
 }
 
 // backendNames are the words of --backend.
-func backendNames() []string { return []string{bubblewrap.Name, docker.Name, local.Name} }
+func backendNames() []string { return []string{bubblewrap.Name, docker.Name, podman.Name, local.Name} }
 
 // knownBackend refuses a word that is no backend.
 func knownBackend(name string) error {
@@ -72,9 +77,12 @@ func knownBackend(name string) error {
 // engineOf is the address of the engine that a backend uses in this environment; empty where it has
 // none, or where it cannot be found, which is told when it is needed.
 func (a *app) engineOf(backend string) string {
-	if backend == docker.Name {
+	switch backend {
+	case docker.Name:
 		address, _ := docker.Address(a.getenv)
 		return address
+	case podman.Name:
+		return podman.Address(a.getenv)
 	}
 	return ""
 }

@@ -24,6 +24,9 @@ type Options struct {
 	Address string
 	// Connect opens the engine. It is called until it succeeds once.
 	Connect func(ctx context.Context) (Engine, error)
+	// Frugal: asking the engine costs a process, so it is not asked for containers that are on no
+	// record.
+	Frugal bool
 	// Missing says what to do where no engine answers.
 	Missing string
 	// HelperPath is the guest helper; empty means the one that package helperbin finds.

@@ -19,6 +19,9 @@ func (b *Backend) List(ctx context.Context) ([]sandbox.Info, error) {
 	if err != nil {
 		return nil, err
 	}
+	if b.opts.Frugal && len(infos) == 0 {
+		return nil, nil
+	}
 	engine, _, err := b.connect(ctx)
 	if err != nil {
 		for i := range infos {

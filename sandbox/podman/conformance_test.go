@@ -1,0 +1,44 @@
+package podman_test
+
+import (
+	"testing"
+
+	"github.com/workberth/workberth/internal/container"
+	"github.com/workberth/workberth/internal/container/containertest"
+	"github.com/workberth/workberth/internal/container/libpod"
+	"github.com/workberth/workberth/sandbox/podman"
+)
+
+func subject(variable string) containertest.Subject {
+	return containertest.Subject{
+		Name: podman.Name,
+		Var:  variable,
+		Open: func(address string, o containertest.Options) (containertest.Backend, error) {
+			return podman.New(podman.Options{Host: address, StateDir: o.StateDir, Logger: o.Logger})
+		},
+		Connect: func(address string) (container.Engine, error) {
+			return libpod.New(libpod.Options{Address: address})
+		},
+	}
+}
+
+// The engines to test with: of Debian 12, of Debian 13, and one without root's rights.
+const (
+	four     = "BERTH_TEST_PODMAN"
+	five     = "BERTH_TEST_PODMAN5"
+	rootless = "BERTH_TEST_PODMAN_ROOTLESS"
+)
+
+func TestMain(m *testing.M) { containertest.Main(m, subject(four), subject(five), subject(rootless)) }
+
+// The suite, as the user that runs the tests and as an ordinary one. SBX-06
+func TestConformance(t *testing.T) { subject(four).Conformance(t) }
+
+func TestConformanceFive(t *testing.T) { subject(five).Conformance(t) }
+
+func TestConformanceOrdinaryUser(t *testing.T) { subject(four).OrdinaryUser(t) }
+
+// What happens to containers behind our back.
+func TestLife(t *testing.T) { subject(four).Life(t) }
+
+func TestLifeFive(t *testing.T) { subject(five).Life(t) }

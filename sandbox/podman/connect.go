@@ -1,0 +1,110 @@
+package podman
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/workberth/workberth/internal/container"
+	"github.com/workberth/workberth/internal/container/libpod"
+	"github.com/workberth/workberth/sandbox"
+)
+
+// endpoint is where a service is, and who says so.
+type endpoint struct {
+	host, from string
+	// own: where nobody listens, a service of ours may.
+	own bool
+}
+
+// find says where the service is, as the podman program does.
+func find(opts Options) endpoint {
+	if opts.Host != "" {
+		// What was found before, by another process, may be started by this one too.
+		return endpoint{opts.Host, "configuration", opts.Host == usualSocket(opts)}
+	}
+	if host := opts.Getenv("CONTAINER_HOST"); host != "" {
+		return endpoint{host, "CONTAINER_HOST", false}
+	}
+	return endpoint{usualSocket(opts), "the usual socket", true}
+}
+
+// usualSocket is the socket of the system's service for root, and of the user's own for others.
+func usualSocket(opts Options) string {
+	if os.Geteuid() == 0 {
+		return "unix:///run/podman/podman.sock"
+	}
+	dir := opts.Getenv("XDG_RUNTIME_DIR")
+	if dir == "" {
+		dir = fmt.Sprintf("/run/user/%d", os.Geteuid())
+	}
+	return "unix://" + filepath.Join(dir, "podman", "podman.sock")
+}
+
+// connect opens a service, and starts one where nobody listens at the usual place.
+func connect(ctx context.Context, e endpoint, opts Options, log *slog.Logger) (container.Engine, error) {
+	scheme, rest, _ := strings.Cut(e.host, "://")
+	switch scheme {
+	case "unix":
+	case "tcp":
+		if !loopback(rest) {
+			return nil, elsewhere(e)
+		}
+	case "ssh":
+		return nil, elsewhere(e)
+	default:
+		return nil, &sandbox.Problem{
+			What: fmt.Sprintf("engine address %q (%s)", e.host, e.from), Rule: "an address begins with unix:// or tcp://",
+			Remedy: "name the service's socket: unix:///run/podman/podman.sock", Err: sandbox.ErrUnavailable,
+		}
+	}
+	engine, err := open(e.host, log)
+	if err != nil {
+		return nil, err
+	}
+	if !e.own {
+		return engine, nil
+	}
+	_, err = engine.Describe(ctx)
+	if !errors.Is(err, container.ErrUnreachable) {
+		return engine, nil // what else is wrong is found out by who asks next
+	}
+	_ = engine.Close()
+	return startService(ctx, opts, log)
+}
+
+func open(address string, log *slog.Logger) (*libpod.Client, error) {
+	engine, err := libpod.New(libpod.Options{Address: address, Logger: log})
+	if err != nil {
+		return nil, &sandbox.Problem{
+			What: fmt.Sprintf("engine address %q", address), Rule: err.Error(), Remedy: "name the service's socket: unix:///run/podman/podman.sock",
+			Err: fmt.Errorf("%w: %w", sandbox.ErrUnavailable, err),
+		}
+	}
+	return engine, nil
+}
+
+// elsewhere refuses a service on another machine: it could not see the workspace, and a directory of
+// the same name there would be mounted in its place.
+func elsewhere(e endpoint) error {
+	return &sandbox.Problem{
+		What: fmt.Sprintf("the engine at %s (%s)", e.host, e.from), Rule: "it runs on another machine, where this workspace is not",
+		Remedy: "use the engine of this machine, or run berth on that one", Err: sandbox.ErrUnavailable,
+	}
+}
+
+// loopback reports whether HOST:PORT is this machine.
+func loopback(address string) bool {
+	address, _, _ = strings.Cut(address, "/")
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

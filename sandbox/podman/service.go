@@ -1,0 +1,167 @@
+package podman
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/workberth/workberth/internal/container"
+	"github.com/workberth/workberth/internal/container/libpod"
+	"github.com/workberth/workberth/internal/osthread"
+	"github.com/workberth/workberth/sandbox"
+)
+
+// serviceBound is how long a service may take to answer after its start.
+const serviceBound = 20 * time.Second
+
+// service is a Podman service of our own: it ends with the client. Containers do not need it.
+type service struct {
+	*libpod.Client
+	dir   string
+	cmd   *exec.Cmd
+	ended chan struct{}
+	said  *tail
+	close sync.Once
+}
+
+// startService starts a service on a socket in a private directory.
+func startService(ctx context.Context, opts Options, log *slog.Logger) (container.Engine, error) {
+	unavailable := func(rule string, err error) error {
+		return &sandbox.Problem{
+			What: "no podman engine answers", Rule: rule, Remedy: "install podman, or name a service in CONTAINER_HOST",
+			Err: errors.Join(sandbox.ErrUnavailable, err),
+		}
+	}
+	program, err := lookPath("podman", opts.Getenv("PATH"))
+	if err != nil {
+		return nil, unavailable("no service listens, and the program podman is in no directory of PATH", err)
+	}
+	dir, err := os.MkdirTemp("", "berth-podman-")
+	if err != nil {
+		return nil, unavailable(err.Error(), err)
+	}
+	address := "unix://" + filepath.Join(dir, "s")
+	s := &service{dir: dir, ended: make(chan struct{}), said: &tail{}}
+	s.cmd = exec.Command(program, "system", "service", "--time=0", address) //nolint:noctx // it ends with Close
+	s.cmd.Stderr = s.said
+	// No signal of our terminal reaches it, and it ends when we do.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	if err := s.start(); err != nil {
+		return nil, errors.Join(unavailable(err.Error(), err), os.RemoveAll(dir))
+	}
+	s.Client, err = open(address, log)
+	if err == nil {
+		err = s.await(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(unavailable("a service was started and does not answer: "+err.Error(), err), s.Close())
+	}
+	log.Info("started a podman service, as none was listening", "address", address)
+	return s, nil
+}
+
+// start starts the program and waits for it in the background, on a thread that lives as long: the
+// kernel ends the program with the thread that has started it.
+func (s *service) start() error {
+	started := make(chan error, 1)
+	osthread.Go(func() {
+		defer close(s.ended)
+		err := s.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = s.cmd.Wait() // how it ended is in what it said
+		}
+	})
+	return <-started
+}
+
+// await waits until the service answers.
+func (s *service) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, serviceBound)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, err := s.Describe(ctx)
+		if !errors.Is(err, container.ErrUnreachable) {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-s.ended:
+			return fmt.Errorf("it ended: %s", s.said.line())
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		}
+	}
+}
+
+// Close ends the service.
+func (s *service) Close() error {
+	var err error
+	s.close.Do(func() {
+		if s.Client != nil {
+			err = s.Client.Close()
+		}
+		_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		timer := time.NewTimer(5 * time.Second)
+		defer timer.Stop()
+		select {
+		case <-s.ended:
+		case <-timer.C:
+			_ = s.cmd.Process.Kill()
+			<-s.ended
+		}
+		err = errors.Join(err, os.RemoveAll(s.dir))
+	})
+	return err
+}
+
+// lookPath finds a program in the absolute directories of a search path.
+func lookPath(name, searchPath string) (string, error) {
+	for _, dir := range filepath.SplitList(searchPath) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return path, nil
+		}
+	}
+	return "", exec.ErrNotFound
+}
+
+// tail keeps the end of what is written.
+type tail struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+const maxTail = 4 << 10
+
+// Write never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, p...)
+	if n := len(t.data) - maxTail; n > 0 {
+		t.data = append(t.data[:0], t.data[n:]...)
+	}
+	return len(p), nil
+}
+
+// line is the last line, quoted.
+func (t *tail) line() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := bytes.Split(bytes.TrimSpace(t.data), []byte("\n"))
+	return fmt.Sprintf("%+q", strings.TrimSpace(string(lines[len(lines)-1])))
+}
