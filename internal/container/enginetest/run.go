@@ -116,7 +116,7 @@ func checks() []check {
 		{"describe", describes}, {"images", images}, {"missing image", missingImage}, {"failed pull", failedPull},
 		{"life", life}, {"wait", waits}, {"wait given up", waitGivenUp}, {"wait for a removed one", waitRemoved},
 		{"logs", logs}, {"noise", noisy}, {"kill", kill}, {"kill a paused one", killPaused}, {"kill beside the machine's processes", killAmongOthers},
-		{"remove", remove}, {"name conflict", conflict}, {"not found", notFound}, {"labels", labels},
+		{"remove", remove}, {"remove together", removeTogether}, {"failed start", failedStart}, {"missing network", missingNetwork}, {"name conflict", conflict}, {"not found", notFound}, {"labels", labels},
 		{"many at a time", crowd}, {"given up before", cancelled}, {"unreachable", unreachable},
 		{"read-only root", readOnlyRoot}, {"writable root", writableRoot}, {"tmpfs", tmpfs}, {"binds", binds}, {"mounts below a source", mountsBelow},
 		{"missing bind source", missingSource}, {"capabilities", capabilities}, {"added capability", addedCapability},

@@ -97,6 +97,11 @@ func (c *Client) begin(ctx context.Context, r call) (*answer, error) {
 	if r.kind != "" {
 		req.Header.Set("Content-Type", r.kind)
 	}
+	if r.body == nil {
+		// It may be sent again where a kept connection turns out to be dead, as after a restart of
+		// the engine: done twice it is as if done once. Nothing of this header goes out.
+		req.Header["Idempotency-Key"] = nil
+	}
 	res, err := c.http.Do(req)
 	if err != nil {
 		return nil, err

@@ -179,6 +179,32 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
+// TestRestartedEngine covers connections that were kept while the engine was restarted.
+func TestRestartedEngine(t *testing.T) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(versionHeader, "5.4.2")
+		if strings.HasSuffix(r.URL.Path, "/start") {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		_, _ = w.Write([]byte("[]"))
+	})
+	socket := listenAt(t)
+	server := startServer(t, socket, handler)
+	c := open(t, Options{Address: "unix://" + socket})
+	for range 20 {
+		if _, err := c.List(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		server.CloseClientConnections()
+		server.Close()
+		server = startServer(t, socket, handler)
+		if err := c.Start(t.Context(), "x"); err != nil {
+			t.Errorf("Start after a restart of the engine: %v", err)
+		}
+	}
+}
+
 // TestGivenUp covers an engine that stops in the middle of an answer and says nothing more.
 func TestGivenUp(t *testing.T) {
 	for name, begin := range map[string]string{"before the head": "", "in the body": "\x01\x00\x00\x00\x00\x00\x00\x05ab"} {

@@ -111,6 +111,8 @@ func createFault(err error) error {
 	switch {
 	case says("container-init binary"):
 		refusal.Text += ": install catatonit on the engine's machine (the Debian package has that name)"
+	case says("network not found"):
+		refusal.kind = nil // ErrNotFound would mean the image
 	case refusal.kind != nil:
 	case says("name is already in use", "is already in use by", "container already exists"):
 		refusal.kind = container.ErrConflict

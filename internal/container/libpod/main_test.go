@@ -36,6 +36,13 @@ func serve(t *testing.T, routes map[string]http.HandlerFunc) *Client {
 func serveAll(t *testing.T, handler http.Handler) *Client {
 	t.Helper()
 	socket := listenAt(t)
+	startServer(t, socket, handler)
+	return open(t, Options{Address: "unix://" + socket})
+}
+
+// startServer answers on a socket until the test ends or the server is closed.
+func startServer(t *testing.T, socket string, handler http.Handler) *httptest.Server {
+	t.Helper()
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +52,7 @@ func serveAll(t *testing.T, handler http.Handler) *Client {
 	server.Listener = listener
 	server.Start()
 	t.Cleanup(server.Close)
-	return open(t, Options{Address: "unix://" + socket})
+	return server
 }
 
 // listenAt returns a path for a socket, which must be short.

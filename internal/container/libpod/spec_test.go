@@ -181,6 +181,7 @@ func TestCreate(t *testing.T) {
 		{404, `{"message":"no such image"}`, container.ErrNotFound, "no such image"},
 		{500, `{"cause":"image not known","message":"img: image not known"}`, container.ErrNotFound, "img: image not known"},
 		{500, `{"message":"container-init binary not found on the host: stat /usr/libexec/podman/catatonit: no such file or directory"}`, nil, "install catatonit"},
+		{404, `{"message":"unable to find network with name or ID x: network not found"}`, nil, "network not found"},
 		{500, `{"message":"statfs /src: no such file or directory"}`, nil, "statfs /src"},
 		{201, `{"Id":""}`, nil, "makes no sense"},
 	} {
