@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -179,29 +180,41 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// TestRestartedEngine covers connections that were kept while the engine was restarted.
-func TestRestartedEngine(t *testing.T) {
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set(versionHeader, "5.4.2")
-		if strings.HasSuffix(r.URL.Path, "/start") {
+// TestKeptConnections covers an engine that ends, with the connections that were kept, just when
+// the next call is on its way.
+func TestKeptConnections(t *testing.T) {
+	var tries atomic.Int32
+	hangUpOnce := func(w http.ResponseWriter, _ *http.Request) {
+		if tries.Add(1) > 1 {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		_, _ = w.Write([]byte("[]"))
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		conn.Close()
+	}
+	c := serve(t, map[string]http.HandlerFunc{
+		"GET /containers/json":     say(200, "[]"),
+		"POST /containers/x/start": hangUpOnce,
+		"POST /containers/create":  hangUpOnce,
 	})
-	socket := listenAt(t)
-	server := startServer(t, socket, handler)
-	c := open(t, Options{Address: "unix://" + socket})
-	for range 20 {
-		if _, err := c.List(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-		server.CloseClientConnections()
-		server.Close()
-		server = startServer(t, socket, handler)
-		if err := c.Start(t.Context(), "x"); err != nil {
-			t.Errorf("Start after a restart of the engine: %v", err)
-		}
+	if _, err := c.List(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(t.Context(), "x"); err != nil || tries.Load() != 2 {
+		t.Errorf("Start = %v after %d tries", err, tries.Load())
+	}
+	tries.Store(0)
+	if _, err := c.List(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	// Whether there is a container now, nobody knows.
+	_, err := c.Create(t.Context(), container.Spec{Image: "x", Argv: []string{"x"}})
+	if !errors.Is(err, container.ErrUnreachable) || tries.Load() != 1 {
+		t.Errorf("Create = %v after %d tries", err, tries.Load())
 	}
 }
 

@@ -36,13 +36,7 @@ func serve(t *testing.T, routes map[string]http.HandlerFunc) *Client {
 func serveAll(t *testing.T, handler http.Handler) *Client {
 	t.Helper()
 	socket := listenAt(t)
-	startServer(t, socket, handler)
-	return open(t, Options{Address: "unix://" + socket})
-}
 
-// startServer answers on a socket until the test ends or the server is closed.
-func startServer(t *testing.T, socket string, handler http.Handler) *httptest.Server {
-	t.Helper()
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +46,7 @@ func startServer(t *testing.T, socket string, handler http.Handler) *httptest.Se
 	server.Listener = listener
 	server.Start()
 	t.Cleanup(server.Close)
-	return server
+	return open(t, Options{Address: "unix://" + socket})
 }
 
 // listenAt returns a path for a socket, which must be short.
