@@ -185,7 +185,8 @@ engines_need() {
 engines_spawn() {
 	local name=$1
 	shift
-	"$@" </dev/null >>"$ENGINES_DIR/$name.log" 2>&1 &
+	# What an engine leaves where it stands must not be the project.
+	(cd -- "$ENGINES_DIR" && exec "$@") </dev/null >>"$ENGINES_DIR/$name.log" 2>&1 &
 	server=$!
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/workberth/workberth/internal/container"
 	"github.com/workberth/workberth/sandbox"
+	"github.com/workberth/workberth/sandbox/docker"
+	"github.com/workberth/workberth/sandbox/podman"
 )
 
 // imager is a backend that has images.
@@ -69,7 +71,18 @@ func newImage(a *app) *cobra.Command {
 
 // imageBackend adds --backend for a command about images.
 func imageBackend(cmd *cobra.Command) *string {
-	return cmd.Flags().String("backend", "docker", "the engine: docker or podman")
+	return cmd.Flags().String("backend", "", "the engine: docker or podman (default $BERTH_BACKEND, or docker)")
+}
+
+// engineWord is the backend that a command about images means.
+func (a *app) engineWord(flag string) string {
+	if flag != "" {
+		return flag
+	}
+	if chosen := a.getenv("BERTH_BACKEND"); chosen == podman.Name {
+		return chosen
+	}
+	return docker.Name
 }
 
 func newImageImport(a *app) *cobra.Command {
@@ -82,7 +95,7 @@ func newImageImport(a *app) *cobra.Command {
 		Example: "  debootstrap --variant=minbase stable ./root && berth image import ./root mine:1\n  berth image import rootfs.tar.gz mine:1",
 		Args:    exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := a.openImager(*backend, "")
+			b, err := a.openImager(a.engineWord(*backend), "")
 			if err != nil {
 				return err
 			}
@@ -115,7 +128,7 @@ func newImageLoad(a *app) *cobra.Command {
 		Long:  "Load images that docker save or podman save has written, and print their names. \"-\" is standard input.",
 		Args:  exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := a.openImager(*backend, "")
+			b, err := a.openImager(a.engineWord(*backend), "")
 			if err != nil {
 				return err
 			}
@@ -149,7 +162,7 @@ func newImagePull(a *app) *cobra.Command {
 		Short: "Fetch an image from its registry",
 		Args:  exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := a.openImager(*backend, "")
+			b, err := a.openImager(a.engineWord(*backend), "")
 			if err != nil {
 				return err
 			}

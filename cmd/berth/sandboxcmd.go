@@ -18,11 +18,11 @@ import (
 func newSandbox(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sandbox",
-		Short: "List, describe, explain, stop and remove sandboxes",
+		Short: "List, describe, explain, stop, remake and remove sandboxes",
 		Args:  noCommand,
 		RunE:  help,
 	}
-	cmd.AddCommand(newSandboxLs(a), newSandboxInspect(a), newSandboxExplain(a), newSandboxStop(a), newSandboxRm(a), newSandboxPrune(a))
+	cmd.AddCommand(newSandboxLs(a), newSandboxInspect(a), newSandboxExplain(a), newSandboxStop(a), newSandboxRm(a), newSandboxRecreate(a), newSandboxPrune(a))
 	return cmd
 }
 
@@ -258,16 +258,48 @@ func newSandboxRm(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.eachPath(ids, func(id string) error {
-				if err := a.stop(cmd.Context(), sandbox.ID(id)); err != nil {
-					return err
-				}
-				b, err := a.backendOf(sandbox.ID(id))
-				if err != nil {
-					return err
-				}
-				return b.Remove(cmd.Context(), sandbox.ID(id))
-			})
+			return a.eachPath(ids, func(id string) error { return a.remove(cmd.Context(), sandbox.ID(id)) })
+		},
+	}
+	t.register(cmd.Flags())
+	return cmd
+}
+
+// remove stops a sandbox and deletes what belongs to it alone.
+func (a *app) remove(ctx context.Context, id sandbox.ID) error {
+	if err := a.stop(ctx, id); err != nil {
+		return err
+	}
+	b, err := a.backendOf(id)
+	if err != nil {
+		return err
+	}
+	return b.Remove(ctx, id)
+}
+
+func newSandboxRecreate(a *app) *cobra.Command {
+	t := &target{}
+	cmd := &cobra.Command{
+		Use:   "recreate",
+		Short: "Remove the sandbox that the target flags name, and make it anew",
+		Long: `Remove the sandbox that the target flags name, and make it anew: with the image as it is now, with
+nothing that was written outside the workspace, and with its setup command run again. The workspace
+stays. Prints the id.`,
+		Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, res, err := a.resolve(t)
+			if err != nil {
+				return err
+			}
+			if err := a.remove(cmd.Context(), res.ID); err != nil {
+				return err
+			}
+			h, err := a.open(cmd.Context(), t)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.stdout, res.ID)
+			return errors.Join(err, h.Close())
 		},
 	}
 	t.register(cmd.Flags())
@@ -302,6 +334,7 @@ first.`,
 			pruned, err := reg.Prune(ctx, sandbox.PruneOptions{
 				DryRun:  dryRun,
 				Default: sandbox.Prune{IdleHours: idle.Hours(), MaxAgeDays: age.Hours() / 24},
+				Remove:  a.discard,
 			})
 			if err != nil {
 				return err
@@ -315,6 +348,20 @@ first.`,
 	f.DurationVar(&age, "max-age", 0, "remove what is older than this")
 	f.BoolVar(&jsonOut, "json", false, "one JSON object per sandbox")
 	return cmd
+}
+
+// discard removes what a sandbox has outside its entry: its container.
+func (a *app) discard(ctx context.Context, claim *sandbox.Claim) error {
+	b, err := a.backendOf(claim.ID())
+	if err != nil {
+		return err
+	}
+	if d, ok := b.(interface {
+		Discard(ctx context.Context, claim *sandbox.Claim) error
+	}); ok {
+		return d.Discard(ctx, claim)
+	}
+	return nil
 }
 
 func (a *app) printPruned(pruned []sandbox.Pruned, dryRun, jsonOut bool) error {

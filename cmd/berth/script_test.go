@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/workberth/workberth/internal/container/containertest"
 )
 
 // built is the directory with the programs under test.
@@ -37,6 +39,16 @@ func runTests(m *testing.M) int {
 		}
 	}
 	built = dir
+	rootfs, err := containertest.RootFS()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "rootfs.tar"), rootfs, 0o644)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		if os.Getenv("BERTH_REQUIRE_ENGINES") == "1" {
+			return 1
+		}
+	}
 	return m.Run()
 }
 
@@ -75,6 +87,31 @@ func TestScript(t *testing.T) {
 			"killpid":  cmdKillPid,
 		},
 	})
+}
+
+// TestContainers runs the scripts in testdata/containers with each engine.
+func TestContainers(t *testing.T) {
+	for backend, engine := range map[string]struct{ from, to string }{
+		"docker": {"BERTH_TEST_DOCKER", "DOCKER_HOST"}, "podman": {"BERTH_TEST_PODMAN", "CONTAINER_HOST"},
+	} {
+		t.Run(backend, func(t *testing.T) {
+			address := os.Getenv(engine.from)
+			if address == "" {
+				containertest.Need(t, engine.from+" names no engine")
+			}
+			testscript.Run(t, testscript.Params{
+				Dir:                 "testdata/containers",
+				RequireExplicitExec: true,
+				Setup: func(env *testscript.Env) error {
+					env.Setenv("BERTH_BACKEND", backend)
+					env.Setenv(engine.to, address)
+					env.Setenv("ROOTFS", filepath.Join(built, "rootfs.tar"))
+					return setupScript(env)
+				},
+				Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": cmdCode},
+			})
+		})
+	}
 }
 
 // setupScript gives a script a home, private state, and ends its sandboxes.
@@ -151,7 +188,7 @@ func cmdCode(ts *testscript.TestScript, neg bool, args []string) {
 // scriptEnv is the script's environment.
 func scriptEnv(ts *testscript.TestScript) []string {
 	var env []string
-	for _, k := range []string{"HOME", "XDG_CONFIG_HOME", "BERTH_STATE_DIR", "BERTH_RUNTIME_DIR", "BERTH_BACKEND", "BERTH_GUEST", "PATH", "WS", "RUN", "BIN", "TERM", "LANG", "NO_COLOR"} {
+	for _, k := range []string{"HOME", "XDG_CONFIG_HOME", "BERTH_STATE_DIR", "BERTH_RUNTIME_DIR", "BERTH_BACKEND", "DOCKER_HOST", "CONTAINER_HOST", "BERTH_GUEST", "PATH", "WS", "RUN", "BIN", "TERM", "LANG", "NO_COLOR"} {
 		if v := ts.Getenv(k); v != "" {
 			env = append(env, k+"="+v)
 		}

@@ -94,7 +94,7 @@ func New(opts Options) (*Backend, error) {
 	}
 	b.helper = sync.OnceValues(b.findHelper)
 	b.keeper = keeper.New(keeper.Options{
-		Backend: opts.Name, Registry: registry, Start: b.start, Quell: b.quell, Clear: b.clear, Discard: b.discard,
+		Backend: opts.Name, Registry: registry, Start: b.start, Quell: b.quell, Clear: b.clear, Discard: b.Discard,
 		ClearAll: b.clearAll, Logger: log,
 	})
 	return b, nil
@@ -122,7 +122,7 @@ func (b *Backend) connect(ctx context.Context) (Engine, Description, error) {
 // unreachable explains an engine that does not answer.
 func (b *Backend) unreachable(err error) error {
 	var p *sandbox.Problem
-	if errors.As(err, &p) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || errors.As(err, &p) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return &sandbox.Problem{

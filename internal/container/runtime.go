@@ -70,6 +70,46 @@ func (r *runtime) wait() {
 	}
 }
 
+// kill kills every process of a container. One that is just being started or that is just ending may
+// refuse that; it is asked again until it either runs or does not.
+func kill(ctx context.Context, engine Engine, id string) error {
+	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+		err := engine.Kill(ctx, id)
+		if err == nil || errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		c, e := engine.Inspect(ctx, id)
+		switch {
+		case errors.Is(e, ErrNotFound):
+			return nil
+		case e != nil:
+			return err
+		case c.Status == StatusExited, c.Status == StatusDead:
+			return nil
+		case pause == lastRetry:
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
+}
+
+// end kills every process of a container and waits until they are over.
+func end(ctx context.Context, engine Engine, id string) error {
+	if err := kill(ctx, engine, id); err != nil {
+		return err
+	}
+	if _, err := engine.Wait(ctx, id); err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
 // Done is closed when nothing runs in the container.
 func (r *runtime) Done() <-chan struct{} { return r.done }
 
@@ -80,7 +120,7 @@ func (r *runtime) Kill(ctx context.Context) error {
 		return nil
 	default:
 	}
-	if err := r.engine.Kill(ctx, r.id); err != nil && !errors.Is(err, ErrNotFound) {
+	if err := kill(ctx, r.engine, r.id); err != nil {
 		return fmt.Errorf("%s: %w", r.name, err)
 	}
 	r.watch() // one that was never started does not run either

@@ -244,10 +244,7 @@ func (g *generation) reuse(ctx context.Context, c Container) (bool, error) {
 		}
 	case StatusRunning, StatusRestarting:
 		// Nobody holds it: the claim is ours. A helper without a host ends by itself.
-		if err := g.engine.Kill(ctx, c.ID); err != nil {
-			return false, g.b.unreachable(err)
-		}
-		if _, err := g.engine.Wait(ctx, c.ID); err != nil && !errors.Is(err, ErrNotFound) {
+		if err := end(ctx, g.engine, c.ID); err != nil {
 			return false, g.b.unreachable(err)
 		}
 	case StatusDead, StatusRemoving:

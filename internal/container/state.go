@@ -125,16 +125,10 @@ func (b *Backend) end(ctx context.Context, id sandbox.ID) error {
 	}
 	switch c.Status {
 	case StatusRunning, StatusPaused, StatusRestarting:
+		return b.unreachable(end(ctx, engine, c.ID))
 	default:
 		return nil
 	}
-	if err := engine.Kill(ctx, c.ID); err != nil && !errors.Is(err, ErrNotFound) {
-		return b.unreachable(err)
-	}
-	if _, err := engine.Wait(ctx, c.ID); err != nil && !errors.Is(err, ErrNotFound) {
-		return b.unreachable(err)
-	}
-	return nil
 }
 
 // quell ends the sandbox of a record that another process holds.
@@ -177,8 +171,9 @@ func escape(p string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(p)
 }
 
-// discard removes the container of a claimed sandbox.
-func (b *Backend) discard(ctx context.Context, claim *sandbox.Claim) error {
+// Discard removes the container of a sandbox that the caller holds by its claim, and that is about to
+// be deleted: what sandbox.PruneOptions.Remove is for.
+func (b *Backend) Discard(ctx context.Context, claim *sandbox.Claim) error {
 	return b.removeStray(ctx, claim.ID())
 }
 

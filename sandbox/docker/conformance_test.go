@@ -6,6 +6,7 @@ import (
 	"github.com/workberth/workberth/internal/container"
 	"github.com/workberth/workberth/internal/container/containertest"
 	"github.com/workberth/workberth/internal/container/moby"
+	"github.com/workberth/workberth/sandbox/backendtest"
 	"github.com/workberth/workberth/sandbox/docker"
 )
 
@@ -23,7 +24,7 @@ func subject() containertest.Subject {
 func TestMain(m *testing.M) { containertest.Main(m, subject()) }
 
 // The suite, as the user that runs the tests and as an ordinary one. SBX-06
-func TestConformance(t *testing.T) { subject().Conformance(t) }
+func TestConformance(t *testing.T) { backendtest.Run(t, subject().Target(t)) }
 
 func TestConformanceOrdinaryUser(t *testing.T) { subject().OrdinaryUser(t) }
 

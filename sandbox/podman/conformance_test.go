@@ -1,17 +1,19 @@
 package podman_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/workberth/workberth/internal/container"
 	"github.com/workberth/workberth/internal/container/containertest"
 	"github.com/workberth/workberth/internal/container/libpod"
+	"github.com/workberth/workberth/sandbox/backendtest"
 	"github.com/workberth/workberth/sandbox/podman"
 )
 
 func subject(variable string) containertest.Subject {
 	return containertest.Subject{
-		Name: podman.Name,
+		Name: podman.Name + strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(variable, four), "_", "-")),
 		Var:  variable,
 		Open: func(address string, o containertest.Options) (containertest.Backend, error) {
 			return podman.New(podman.Options{Host: address, StateDir: o.StateDir, Logger: o.Logger})
@@ -32,9 +34,9 @@ const (
 func TestMain(m *testing.M) { containertest.Main(m, subject(four), subject(five), subject(rootless)) }
 
 // The suite, as the user that runs the tests and as an ordinary one. SBX-06
-func TestConformance(t *testing.T) { subject(four).Conformance(t) }
+func TestConformance(t *testing.T) { backendtest.Run(t, subject(four).Target(t)) }
 
-func TestConformanceFive(t *testing.T) { subject(five).Conformance(t) }
+func TestConformanceFive(t *testing.T) { backendtest.Run(t, subject(five).Target(t)) }
 
 func TestConformanceOrdinaryUser(t *testing.T) { subject(four).OrdinaryUser(t) }
 

@@ -11,8 +11,10 @@ import (
 	"github.com/workberth/workberth/sandbox/backendtest"
 )
 
-// Target plugs the backend into the suite.
-func (s Subject) Target() backendtest.Target {
+// Target plugs the backend into the suite. Without an engine the test is skipped.
+func (s Subject) Target(t testing.TB) backendtest.Target {
+	t.Helper()
+	s.Address(t)
 	target := backendtest.Target{
 		Name: s.Name,
 		New: func(t testing.TB, o backendtest.Options) sandbox.Backend {
@@ -41,17 +43,11 @@ func (s Subject) Target() backendtest.Target {
 	return target
 }
 
-// Conformance runs the suite.
-func (s Subject) Conformance(t *testing.T) {
-	s.Address(t)
-	backendtest.Run(t, s.Target())
-}
-
 // OrdinaryUser runs the suite as an ordinary user, who may use the engine.
 func (s Subject) OrdinaryUser(t *testing.T) {
 	address := s.Address(t)
 	if os.Geteuid() != 0 {
-		backendtest.Run(t, s.Target())
+		backendtest.Run(t, s.Target(t))
 		return
 	}
 	program := filepath.Join(asuser.Dir(t), "testprog")

@@ -26,7 +26,7 @@ const Image = "localhost/berth-test-busybox:1"
 
 // Subject is a backend under test.
 type Subject struct {
-	// Name is the backend's.
+	// Name is the backend's, or one for this engine of it.
 	Name string
 	// Var is the environment variable that names the engine to test with.
 	Var string

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,6 +100,13 @@ func (c *Client) Create(ctx context.Context, s container.Spec) (container.Create
 	config, host, err := settings(s)
 	if err != nil {
 		return container.Created{}, err
+	}
+	image, err := c.api.ImageInspect(ctx, s.Image)
+	if err != nil {
+		return container.Created{}, c.translate(err)
+	}
+	if image.Config != nil {
+		addVolumes(host, s, slices.Sorted(maps.Keys(image.Config.Volumes)))
 	}
 	res, err := c.api.ContainerCreate(ctx, client.ContainerCreateOptions{Name: s.Name, Config: config, HostConfig: host})
 	if err != nil {

@@ -22,7 +22,7 @@ func (c *Client) Describe(ctx context.Context) (container.Description, error) {
 	in := res.Info
 	d := container.Description{
 		Product: "docker", Version: in.ServerVersion, API: c.api.ClientVersion(), ID: in.ID,
-		OS: in.OSType, Arch: in.Architecture, Kernel: in.KernelVersion,
+		OS: in.OSType, Arch: goArch(in.Architecture), Kernel: in.KernelVersion,
 		CgroupVersion: in.CgroupVersion, CgroupManager: in.CgroupDriver,
 		Storage: in.Driver, Root: in.DockerRootDir, Runtime: in.DefaultRuntime, Init: in.InitBinary,
 		PidsLimit: in.PidsLimit, MemoryLimit: in.MemoryLimit, CPULimit: in.CPUCfsQuota, Warnings: in.Warnings,
@@ -38,6 +38,21 @@ func (c *Client) Describe(ctx context.Context) (container.Description, error) {
 	}
 	slices.Sort(d.Security)
 	return d, nil
+}
+
+// goArch is Go's word for what a kernel calls its machine.
+func goArch(machine string) string {
+	switch machine {
+	case "x86_64":
+		return "amd64"
+	case "aarch64":
+		return "arm64"
+	case "i686", "i386":
+		return "386"
+	case "armv7l", "armv6l":
+		return "arm"
+	}
+	return machine
 }
 
 // broken reports whether a connection broke, or could not be made.

@@ -2,7 +2,6 @@ package moby
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -110,7 +109,7 @@ func (c *Client) follow(ctx context.Context, r io.Reader, status, stream func(st
 	return c.translate(lines.Err())
 }
 
-// maxLogs bounds what is read of a container's log, in bytes.
+// maxLogs bounds what is kept of the end of a container's log, in bytes.
 const maxLogs = 256 << 10
 
 // Logs returns the last lines that the container's first process wrote.
@@ -120,10 +119,19 @@ func (c *Client) Logs(ctx context.Context, id string, lines int) ([]byte, error)
 		return nil, c.translate(err)
 	}
 	defer res.Close()
-	var out bytes.Buffer
-	_, err = stdcopy.StdCopy(&out, &out, io.LimitReader(res, maxLogs))
-	if err != nil && out.Len() > 0 {
-		err = nil // cut by our own bound
+	var out tail
+	_, err = stdcopy.StdCopy(&out, &out, res)
+	return out, c.translate(err)
+}
+
+// tail keeps the end of what is written.
+type tail []byte
+
+// Write never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	*t = append(*t, p...)
+	if n := len(*t) - maxLogs; n > 0 {
+		*t = append((*t)[:0], (*t)[n:]...)
 	}
-	return out.Bytes(), c.translate(err)
+	return len(p), nil
 }

@@ -2,6 +2,8 @@ package moby
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -93,7 +95,8 @@ func addMount(host *dockercontainer.HostConfig, m container.Mount) error {
 	default:
 		host.Mounts = append(host.Mounts, mount.Mount{
 			Type: mount.TypeBind, Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly,
-			BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate},
+			// What is mounted below a source would be writable there: it stays outside.
+			BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate, NonRecursive: m.ReadOnly},
 		})
 	}
 	return nil
@@ -124,4 +127,16 @@ func gpus(want string) (dockercontainer.DeviceRequest, error) {
 		r.Count = n
 	}
 	return r, nil
+}
+
+// addVolumes adds the places that the image declares to be volumes, where nothing else is mounted. The
+// engine would make them writable, also below a read-only root.
+func addVolumes(host *dockercontainer.HostConfig, s container.Spec, places []string) {
+	for _, place := range places {
+		place = path.Clean("/" + place)
+		if slices.ContainsFunc(s.Mounts, func(m container.Mount) bool { return m.Target == place }) {
+			continue
+		}
+		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeVolume, Target: place, ReadOnly: s.ReadOnlyRoot})
+	}
 }
