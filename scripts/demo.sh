@@ -125,6 +125,29 @@ while grep -lzs 3141592[7] /proc/[0-9]*/cmdline > /dev/null; do :; done
 echo "  owner $OWNER killed, its command is gone"
 step "start again after the crash" berth exec -- ./wordcount < /dev/null > /dev/null
 
+say "7. The same in a container, where an engine answers: even of an empty image"
+mkdir -p "$DEMO/empty/etc" && echo 'this is all there is' > "$DEMO/empty/etc/motd"
+IMAGE=localhost/berth-demo:$$
+for engine in docker podman; do
+  if ! out=$("$BERTH" image import --backend "$engine" "$DEMO/empty" "$IMAGE" 2>&1); then
+    printf '  %-34s left out: %s\n' "$engine" "$(printf '%s' "$out" | head -1)"
+    continue
+  fi
+  if ! out=$("$BERTH" sandbox recreate --backend "$engine" --image "$IMAGE" 2>&1); then
+    printf '  %-34s left out: %s\n' "$engine" "$(printf '%s' "$out" | head -1)"
+    continue
+  fi
+  berth sandbox rm --backend "$engine" --image "$IMAGE"
+  show "berth exec --backend $engine --image $IMAGE -- /run/berth/berth-guest version"
+  step "$engine: make a container, run a command" berth exec --backend "$engine" --image "$IMAGE" -- /run/berth/berth-guest version > "$DEMO/said"
+  sed 's/^/  /' "$DEMO/said"
+  berth fs cat --backend "$engine" --image "$IMAGE" /etc/motd | sed 's/^/  /'
+  step "$engine: one more command" berth exec --backend "$engine" --image "$IMAGE" -- /run/berth/berth-guest version > /dev/null
+  step "$engine: one file operation" berth fs stat --backend "$engine" --image "$IMAGE" README.md > /dev/null
+  berth sandbox rm --backend "$engine" --image "$IMAGE"
+  "$engine" rmi "$IMAGE" > /dev/null 2>&1 || true
+done
+
 say "What it took"
 printf '  %s\n' "${ROWS[@]}"
 echo

@@ -3,6 +3,7 @@ package owner
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -71,7 +72,9 @@ func (h *Handle) Stop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.call(ctx, callStop, nil, nil, nil, nil); err != nil {
+	// An owner that ends may not get to answering.
+	var lost *client.LostError
+	if err := h.call(ctx, callStop, nil, nil, nil, nil); err != nil && (!errors.As(err, &lost) || !lost.Sent) {
 		return err
 	}
 	tick := time.NewTicker(2 * time.Millisecond) // it is no child of ours

@@ -15,6 +15,8 @@ func subject(variable string) containertest.Subject {
 	return containertest.Subject{
 		Name: podman.Name + strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(variable, four), "_", "-")),
 		Var:  variable,
+		// That of Debian 13 runs in a root directory and a mount namespace of its own.
+		BlindToMounts: variable == five,
 		Open: func(address string, o containertest.Options) (containertest.Backend, error) {
 			return podman.New(podman.Options{Host: address, StateDir: o.StateDir, Logger: o.Logger})
 		},

@@ -30,6 +30,8 @@ type Subject struct {
 	Name string
 	// Var is the environment variable that names the engine to test with.
 	Var string
+	// BlindToMounts: the engine does not see what is mounted on this machine after its start.
+	BlindToMounts bool
 	// Open opens the backend for the engine at an address.
 	Open func(address string, o Options) (Backend, error)
 	// Connect opens the engine itself, to do to containers what others do.

@@ -127,6 +127,9 @@ func mount(m container.Mount) Mount {
 	if m.Size > 0 {
 		options = append(options, "size="+strconv.FormatInt(m.Size, 10))
 	}
+	if m.UID != 0 || m.GID != 0 {
+		options = append(options, "U") // it belongs to the container's user, in these engines' words
+	}
 	if m.Mode != 0 {
 		options = append(options, fmt.Sprintf("mode=%04o", m.Mode))
 	}
@@ -181,17 +184,18 @@ func resources(l container.Limits) LinuxResources {
 	return r
 }
 
-// What Podman sets where only another limit is given.
+// What Podman sets where nothing else is said.
 const (
 	podmanOpenFiles = 1 << 20
 	podmanProcesses = 1 << 22
 )
 
-// rlimits are the limits of each process. Where one is given, Podman sets fixed numbers for open
-// files and processes too, which an engine without the right to raise its own limits cannot: they
-// are named then, no higher than the engine's own.
+// rlimits are the limits of each process. Podman sets fixed numbers for open files and processes,
+// which an engine without the right to raise its own limits cannot: where those are lower, or one of
+// ours is given, they are named.
 func rlimits(l container.Limits, peer peerLimits) []POSIXRlimit {
-	if l.OpenFiles <= 0 && l.FileSizeBytes <= 0 {
+	lower := peer.openFiles > 0 && peer.openFiles < podmanOpenFiles || peer.processes > 0 && peer.processes < podmanProcesses
+	if l.OpenFiles <= 0 && l.FileSizeBytes <= 0 && !lower {
 		return nil
 	}
 	var limits []POSIXRlimit
