@@ -188,6 +188,7 @@ func quoteConfig(c Config) Config {
 	q(&c.Engine)
 	q(&c.Image)
 	q(&c.PidMode)
+	q(&c.GPUs)
 	for i := range c.CapAdd {
 		q(&c.CapAdd[i])
 	}

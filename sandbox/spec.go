@@ -78,7 +78,9 @@ type Config struct {
 	Privileged bool     `json:"privileged,omitempty"`
 	PidMode    string   `json:"pidMode,omitempty"`
 	CapAdd     []string `json:"capAdd,omitempty"`
-	Prune      Prune    `json:"prune"`
+	// GPUs is "all", or how many graphics processors a container gets; empty means none.
+	GPUs  string `json:"gpus,omitempty"`
+	Prune Prune  `json:"prune"`
 	// AllowDangerous names the dangerous settings that are permitted, by the
 	// field of the finding ("network", "binds", ...). Each use is logged.
 	AllowDangerous []string `json:"allowDangerous,omitempty"`

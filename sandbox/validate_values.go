@@ -169,9 +169,21 @@ func (v *validator) texts() {
 	if c.Engine != "" && !engineAddress.MatchString(c.Engine) {
 		v.wrong("engine", fmt.Sprintf("engine %q", c.Engine), "an address is unix://, an absolute path, tcp:// or ssh:// and a host", "write it as unix:///var/run/docker.sock")
 	}
+	if !validGPUs(c.GPUs) {
+		v.wrong("gpus", fmt.Sprintf("gpus %q", c.GPUs), "it is all, or a number from 1 to 64", "write all, or a number")
+	}
 	if strings.HasPrefix(c.Image, "-") || strings.IndexFunc(c.Image, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) >= 0 {
 		v.wrong("image", fmt.Sprintf("image %q", c.Image), "the name of an image has no white space and no leading dash", "write the name as the engine lists it")
 	}
+}
+
+// validGPUs reports whether s is "", "all" or a number of graphics processors.
+func validGPUs(s string) bool {
+	if s == "" || s == "all" {
+		return true
+	}
+	n, err := strconv.Atoi(s)
+	return err == nil && n >= 1 && n <= 64 && strconv.Itoa(n) == s
 }
 
 // validUser reports whether s is "" or "UID:GID". The largest number is no user.

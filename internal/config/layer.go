@@ -27,6 +27,7 @@ type Layer struct {
 	Privileged     *bool             `yaml:"privileged"`
 	PidMode        *string           `yaml:"pidMode"`
 	CapAdd         *[]string         `yaml:"capAdd"`
+	GPUs           *string           `yaml:"gpus"`
 	Prune          *prune            `yaml:"prune"`
 	AllowDangerous *[]string         `yaml:"allowDangerous"`
 }

@@ -80,6 +80,7 @@ func (m *merger) layer(l Layer, where ...string) {
 	take(m, &c.Image, l.Image, "image", where)
 	take(m, &c.Privileged, l.Privileged, "privileged", where)
 	take(m, &c.PidMode, l.PidMode, "pidMode", where)
+	take(m, &c.GPUs, l.GPUs, "gpus", where)
 	take(m, &c.CapAdd, l.CapAdd, "capAdd", where)
 	take(m, &c.AllowDangerous, l.AllowDangerous, "allowDangerous", where)
 	if l.Tmpfs != nil {

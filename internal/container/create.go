@@ -24,9 +24,6 @@ const (
 // helperFile is the guest helper's place inside. Its directory is one of this machine, read-only.
 const helperFile = sandbox.HelperPath + "/berth-guest"
 
-// overhead is how many processes and threads belong to the sandbox itself: the init and the helper.
-const overhead = 16
-
 // homeInScratch is the home directory where there is scratch space for it.
 const homeInScratch = "/tmp/home"
 
@@ -58,14 +55,10 @@ func (b *Backend) newPlan(r sandbox.Resolved, about Description, a hostmount.Acc
 		Name: b.containerName(r.ID), Image: image.ID, Labels: b.labels(r),
 		Argv: p.argv(), User: fmt.Sprintf("%d:%d", a.InsideUID, a.InsideGID), Workdir: "/", Hostname: hostname(r.ID),
 		ReadOnlyRoot: c.ReadOnlyRoot, Network: c.Network, PidMode: c.PidMode, CapAdd: c.CapAdd, Privileged: c.Privileged,
-		Seccomp: seccomp, KeepID: about.Rootless,
-		Limits: Limits{MemoryBytes: c.Limits.MemoryBytes, CPUs: c.Limits.CPUs},
+		Seccomp: seccomp, KeepID: about.Rootless, GPUs: c.GPUs,
 	}
 	if p.spec.PidMode == "private" {
 		p.spec.PidMode = ""
-	}
-	if c.Limits.Pids > 0 {
-		p.spec.Limits.Pids = c.Limits.Pids + overhead
 	}
 	relabel := slices.Contains(about.Security, "selinux")
 	for _, m := range mounts {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"github.com/workberth/workberth/internal/guest/client"
-	"github.com/workberth/workberth/internal/guest/proc"
 	"github.com/workberth/workberth/internal/guest/rendezvous"
 	"github.com/workberth/workberth/internal/hostmount"
 	"github.com/workberth/workberth/internal/keeper"
@@ -35,6 +35,7 @@ type generation struct {
 	about   Description
 	scratch string
 	own     string
+	limits  *limits
 	plan    *plan
 	made    bool // its container was made for it
 	runtime *runtime
@@ -67,11 +68,14 @@ func (g *generation) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := g.check(); err != nil {
+	if err := checkUser(g.about); err != nil {
 		return err
 	}
 	account, err := accountFor(spec)
 	if err != nil {
+		return err
+	}
+	if g.limits, err = g.b.limitsFor(spec.Config.Limits, g.about, account.InsideUID); err != nil {
 		return err
 	}
 	image, err := g.b.image(ctx, g.engine, spec.Config.Image)
@@ -92,27 +96,10 @@ func (g *generation) prepare(ctx context.Context) error {
 		return err
 	}
 	g.plan, err = g.b.newPlan(g.Resolved, g.about, account, mounts, image, g.own)
+	if err == nil {
+		g.plan.spec.Limits = g.limits.group
+	}
 	return err
-}
-
-// check says what this engine cannot do for the spec.
-func (g *generation) check() error {
-	c := g.Resolved.Spec.Config
-	no := func(field, what, rule, remedy string) error {
-		return &sandbox.Problem{Field: field, What: what, Rule: rule, Remedy: remedy, Err: sandbox.ErrRefused}
-	}
-	l, name := c.Limits, g.b.opts.Name
-	switch {
-	case g.about.Rootless && os.Geteuid() == 0:
-		return no("backend", "a rootless engine, used by root", "its containers would belong to another user than the workspace", "use the engine's own user, or a rootful engine")
-	case l.Pids > 0 && !g.about.PidsLimit:
-		return no("limits", fmt.Sprintf("pids %d", l.Pids), "this "+name+" engine cannot keep a limit on processes (no control group for it)", `set "pids: 0", or give the engine's user that control group`)
-	case l.MemoryBytes > 0 && !g.about.MemoryLimit:
-		return no("limits", fmt.Sprintf("memory %d", l.MemoryBytes), "this "+name+" engine cannot keep a limit on memory (no control group for it)", "leave it out, or give the engine's user that control group")
-	case l.CPUs > 0 && !g.about.CPULimit:
-		return no("limits", fmt.Sprintf("cpus %v", l.CPUs), "this "+name+" engine cannot keep a limit on processor time (no control group for it)", "leave it out, or give the engine's user that control group")
-	}
-	return nil
 }
 
 // accountFor decides who runs in the container: the user of the configuration, else the owner of the
@@ -271,11 +258,10 @@ func (g *generation) callBack(ctx context.Context, door *rendezvous.Listener) (n
 
 // life is what is to be said of the generation.
 func (g *generation) life() *keeper.Life {
-	c := g.Resolved.Spec.Config
 	return &keeper.Life{
 		Mounts: g.plan.table, Workdir: g.plan.workdir, Scratch: g.scratch, Env: g.plan.env(), Fresh: g.made,
 		Facts:  g.facts(),
-		Limits: proc.Limits{OpenFiles: uint64(c.Limits.OpenFiles), FileSize: uint64(c.Limits.FileSizeBytes)},
+		Limits: g.limits.each,
 	}
 }
 
@@ -296,6 +282,7 @@ func (g *generation) facts() map[string]string {
 	if g.about.Rootless {
 		facts["rootless"] = "yes"
 	}
+	maps.Copy(facts, g.limits.facts)
 	return facts
 }
 

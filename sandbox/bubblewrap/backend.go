@@ -187,6 +187,8 @@ func refuse(c sandbox.Config, e enforceable) error {
 		return no("engine", fmt.Sprintf("engine %q", c.Engine), container, "leave it out, or use docker or podman")
 	case c.Image != "":
 		return no("image", fmt.Sprintf("image %q", c.Image), container, "leave it out, or use docker or podman")
+	case c.GPUs != "":
+		return no("gpus", fmt.Sprintf("gpus %q", c.GPUs), container, "leave it out, or use docker or podman")
 	case c.Privileged:
 		return no("privileged", "privileged", container, "leave it out")
 	case c.PidMode != "" && c.PidMode != "private":

@@ -42,7 +42,7 @@ func refuse(c sandbox.Config) error {
 		return no("limits", fmt.Sprintf("memory %d", l.MemoryBytes), "nothing counts the memory")
 	case l.CPUs > 0:
 		return no("limits", fmt.Sprintf("cpus %v", l.CPUs), "nothing counts the processor time")
-	case c.Engine != "", c.Image != "", c.Privileged, c.PidMode != "", len(c.CapAdd) > 0:
+	case c.Engine != "", c.Image != "", c.Privileged, c.PidMode != "", len(c.CapAdd) > 0, c.GPUs != "":
 		return no("image", "a setting of containers", "there is none")
 	}
 	return nil

@@ -42,6 +42,8 @@ func TestConformanceFive(t *testing.T) { backendtest.Run(t, subject(five).Target
 
 func TestConformanceOrdinaryUser(t *testing.T) { subject(four).OrdinaryUser(t) }
 
+func TestConformanceRootless(t *testing.T) { subject(rootless).Rootless(t) }
+
 // What happens to containers behind our back.
 func TestLife(t *testing.T) { subject(four).Life(t) }
 

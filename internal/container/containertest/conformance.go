@@ -1,8 +1,10 @@
 package containertest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/workberth/workberth/internal/asuser"
@@ -53,14 +55,32 @@ func (s Subject) Target(t testing.TB) backendtest.Target {
 
 // OrdinaryUser runs the suite as an ordinary user, who may use the engine.
 func (s Subject) OrdinaryUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		backendtest.Run(t, s.Target(t))
+		return
+	}
+	s.rerun(t, passage(t, s.Address(t)))
+}
+
+// Rootless runs the suite as the ordinary user whose engine it is.
+func (s Subject) Rootless(t *testing.T) {
 	address := s.Address(t)
 	if os.Geteuid() != 0 {
 		backendtest.Run(t, s.Target(t))
 		return
 	}
+	if owner := os.Getenv(s.Var + "_USER"); owner != strconv.Itoa(asuser.UID) {
+		Need(t, fmt.Sprintf("the rootless engine belongs to user %q, the tests can only be user %d", owner, asuser.UID))
+	}
+	s.rerun(t, address)
+}
+
+// rerun runs the test as the ordinary user.
+func (s Subject) rerun(t *testing.T, address string) {
+	t.Helper()
 	program := filepath.Join(asuser.Dir(t), "testprog")
 	if err := build(program, "sandbox/backendtest/testprog"); err != nil {
 		t.Fatal(err)
 	}
-	asuser.Rerun(t, "BERTH_TESTPROG="+program, s.Var+"="+passage(t, address), helperbin.EnvPath+"="+os.Getenv(helperbin.EnvPath))
+	asuser.Rerun(t, "BERTH_TESTPROG="+program, s.Var+"="+address, helperbin.EnvPath+"="+os.Getenv(helperbin.EnvPath))
 }
