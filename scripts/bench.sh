@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Measures, and writes docs/benchmarks.md and bin/bench.json. Run it on a quiet machine.
+# Measures, and writes docs/benchmarks.md and bin/bench.json. Run it on a quiet machine; it takes
+# about ten minutes.
 #
-#   BENCH=regexp      only these measures, printed; nothing is written
-#   BENCH_SHORT=1     few samples and small sizes, printed: shows that it works
-#   BENCH_DOCKER=0    no comparison with a Docker engine, and nothing installed for one
+#   BENCH=regexp              only these measures, printed; nothing is written
+#   BENCH_BACKEND=NAME[,...]  only these of bubblewrap, docker and podman, likewise
+#   BENCH_SHORT=1             few samples and small sizes, printed: shows that it works
+#   BENCH_ENGINES=0           no container engines, and nothing installed for them
 #
-# Where it can, as root on a Debian-like system, it installs and starts a Docker engine of its own
-# to compare with. Without one the rows say so.
+# Where it can, as root on a Debian-like system, it installs and starts a Docker engine and a Podman
+# service of its own, to measure and to compare with. What is missing is said in the report.
 . "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/scripts/engines.sh"
 need_go
@@ -15,15 +17,17 @@ trap engines_stop EXIT
 scripts/setup.sh demo >&2
 engines_start bubblewrap >&2
 
-flags=(-bin bin)
-if [ "${BENCH_DOCKER:-1}" != 0 ]; then
+backends=${BENCH_BACKEND:-bubblewrap,docker,podman}
+flags=(-bin bin -backend "$backends")
+engines=()
+case ,$backends, in *,bubblewrap,* | *,docker,*) engines+=(docker) ;; esac
+case ,$backends, in *,podman,*) engines+=(podman) ;; esac
+if [ "${BENCH_ENGINES:-1}" != 0 ] && [ ${#engines[@]} -gt 0 ]; then
 	scripts/setup.sh bench >&2 || echo "going on without what is missing" >&2
-	engines_start docker >&2
-	if [ -n "${BERTH_TEST_DOCKER:-}" ]; then
-		flags+=(-docker "${BERTH_TEST_DOCKER#unix://}" -docker-image "$ENGINES_IMAGE")
-	fi
+	engines_start "${engines[@]}" >&2
+	flags+=(-docker "${BERTH_TEST_DOCKER:-}" -podman "${BERTH_TEST_PODMAN:-}" -image "$ENGINES_IMAGE")
 fi
-if [ -n "${BENCH:-}${BENCH_SHORT:-}" ]; then
+if [ -n "${BENCH:-}${BENCH_BACKEND:-}${BENCH_SHORT:-}" ]; then
 	flags+=(-only "${BENCH:-.}" ${BENCH_SHORT:+-short})
 else
 	flags+=(-out docs/benchmarks.md -json bin/bench.json)

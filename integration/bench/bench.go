@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,17 +16,22 @@ import (
 	"github.com/workberth/workberth/sandbox"
 )
 
-// Bench is what measures need. Its exported fields are set before Run and not changed after.
+// Bench is what the measures of one backend need. Its exported fields are set before Run and not
+// changed after.
 type Bench struct {
+	// Name is one of Backends.
+	Name string
+	// Missing says why the backend cannot be had here; nothing below is used then.
+	Missing string
 	// Backend makes the sandboxes that are measured, with Config.
 	Backend sandbox.Backend
 	Config  sandbox.Config
 	// Berth is the path of the berth program; its helper lies beside it. Empty leaves the
 	// measures of the command line out.
 	Berth string
-	// Docker is the engine to compare with; nil where there is none, and NoDocker says why.
-	Docker   *Docker
-	NoDocker string
+	// Engine is the container engine to compare with, and the one that Backend uses if it uses one.
+	// Without it, nil, the rows of a backend that does not need it say so.
+	Engine *Engine
 	// Dir is a private, existing directory for workspaces and state.
 	Dir string
 	// Short takes few samples and small sizes.
@@ -40,7 +46,7 @@ type Bench struct {
 type measure struct {
 	name, title string
 	// how tells what is done; it is printed above the table.
-	how string
+	how func(k kind) string
 	run func(ctx context.Context, b *Bench) ([]Row, error)
 }
 
@@ -67,23 +73,46 @@ func Names() []string {
 	return names
 }
 
-// Run makes the measures whose name matches only (nil: all). A measure that does not work is
-// noted in its section and does not stop the others; the error is ctx's, or says that nothing
-// matched.
-func (b *Bench) Run(ctx context.Context, only *regexp.Regexp, now time.Time) (*Report, error) {
+// Run makes the measures whose name matches only (nil: all) of one backend after the other. A measure
+// that does not work is noted in its section and does not stop the others; the error is ctx's, or
+// says that there was nothing to measure.
+func Run(ctx context.Context, only *regexp.Regexp, now time.Time, benches ...*Bench) (*Report, error) {
+	if only != nil && !slices.ContainsFunc(Names(), only.MatchString) {
+		return nil, fmt.Errorf("no measure matches %s; there are %q", only, Names())
+	}
+	r := &Report{Machine: describeMachine(ctx, benches, now.Format(time.DateOnly)), Load: [2]float64{loadAverage(), 0}}
+	measured := false
+	for _, b := range benches {
+		part := Part{Backend: b.Name, Missing: b.Missing}
+		if b.Missing == "" {
+			measured, r.Short = true, r.Short || b.Short
+			sections, err := b.sections(ctx, only)
+			if err != nil {
+				return nil, err
+			}
+			part.Sections = sections
+		}
+		r.Parts = append(r.Parts, part)
+	}
+	if !measured {
+		return nil, errors.New("there is no backend to measure here")
+	}
+	r.Load[1] = loadAverage()
+	return r, nil
+}
+
+// sections makes measures.
+func (b *Bench) sections(ctx context.Context, only *regexp.Regexp) ([]Section, error) {
 	if b.Log == nil {
 		b.Log = io.Discard
 	}
-	r := &Report{
-		Machine: describeMachine(ctx, b, now.Format(time.DateOnly)),
-		Backend: b.Backend.Name(), Short: b.Short, Load: [2]float64{loadAverage(), 0},
-	}
+	var out []Section
 	for _, m := range measures() {
 		if only != nil && !only.MatchString(m.name) {
 			continue
 		}
 		start := time.Now()
-		s := Section{Name: m.name, Title: m.title, How: m.how}
+		s := Section{Name: m.name, Title: m.title, How: m.how(b.kind())}
 		rows, err := m.run(ctx, b)
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -94,15 +123,14 @@ func (b *Bench) Run(ctx context.Context, only *regexp.Regexp, now time.Time) (*R
 		if err != nil {
 			s.Err = err.Error()
 		}
-		r.Sections = append(r.Sections, s)
-		fmt.Fprintf(b.Log, "%-11s %6.1f s  %s\n", m.name, time.Since(start).Seconds(), outcome(s))
+		out = append(out, s)
+		fmt.Fprintf(b.Log, "%-11s %-11s %6.1f s  %s\n", b.Name, m.name, time.Since(start).Seconds(), outcome(s))
 	}
-	if len(r.Sections) == 0 {
-		return nil, fmt.Errorf("no measure matches %s; there are %q", only, Names())
-	}
-	r.Load[1] = loadAverage()
-	return r, nil
+	return out, nil
 }
+
+// kind is the kind of the backend.
+func (b *Bench) kind() kind { return kindOf(b.Name) }
 
 // outcome is a section in a few words.
 func outcome(s Section) string {
@@ -218,8 +246,11 @@ func compare(row Row, sense Sense, ours, peer timed) (Row, error) {
 	return row, nil
 }
 
-// noDocker is a row that lacks the engine.
-func (b *Bench) noDocker(row Row, peer string) Row {
-	row.Peer, row.Sense, row.Note = peer, Speed, "no engine here"
+// noEngine is why a row that compares with an engine may have nothing to show.
+const noEngine = "no engine here"
+
+// lacksEngine is a row that lacks its peer.
+func lacksEngine(row Row, peer string) Row {
+	row.Peer, row.Sense, row.Note = peer, Speed, noEngine
 	return row
 }

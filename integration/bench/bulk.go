@@ -6,24 +6,30 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	"github.com/workberth/workberth/fsbridge"
 )
 
-const bulkHow = "One file, read through `OpenReader` into nothing and written through `WriteStream` (which also hashes it) to a new name that is deleted\n" +
-	"again. Against a plain `bwrap` that runs `cat` with a pipe to us, and against the `docker exec` program that runs `cat`. The file is in\n" +
-	"the page cache; nothing is flushed to the disk by either side."
+// bulkHow tells what bulk does.
+func bulkHow(k kind) string {
+	return "One file, read through `OpenReader` into nothing and written through `WriteStream` (which also hashes it) to a new name " +
+		"that is deleted again. Against " + k.choose(
+		"the "+k.program("exec")+" program that runs `cat` with a pipe to us, and "+k.program("cp")+" to and from a file of this machine",
+		"a plain `bwrap` that runs `cat` with a pipe to us, and against the "+k.program("exec")+" program that runs `cat`") +
+		". The file is in the page cache; nothing is flushed to the disk by either side."
+}
 
-const engineCat = "`docker exec` program and `cat`"
+// What a container has to be faster than the engine's program with cat.
+const (
+	bulkReadTimes  = 4
+	bulkWriteTimes = 2
+)
+
+const andCat = " and `cat`"
 
 // bulk measures throughput.
 func bulk(ctx context.Context, b *Bench) (rows []Row, err error) {
-	plain, err := newBwrap()
-	if err != nil {
-		return nil, err
-	}
 	x, err := b.open(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -33,45 +39,34 @@ func bulk(ctx context.Context, b *Bench) (rows []Row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := b.container(ctx, x.workspace)
+	rivals, done, err := b.rivals(ctx, x.workspace)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, c.remove(ctx)) }()
+	defer func() { err = errors.Join(err, done()) }()
 	t := transfer{dir: x.workspace, bridge: fb, size: int64(b.pick(256, 16)) << 20, block: noise(1 << 20)}
 	if err := t.prepare(); err != nil {
 		return nil, err
 	}
-
-	into := []string{"sh", "-c", "cat > new"}
-	read := []contender{
-		{name: "ours", run: t.read},
-		{name: "plain `bwrap` and `cat`", run: t.readFrom(func(ctx context.Context) *exec.Cmd {
-			return plain.command(ctx, t.dir, "cat", "big")
-		})},
+	read := []contender{{name: "ours", run: t.read}}
+	write := []contender{{name: "ours", run: t.write, after: t.discard}}
+	for _, r := range rivals {
+		read = append(read, contender{name: r.name + andCat, run: t.readFrom(r)})
+		write = append(write, contender{name: r.name + andCat, run: t.writeTo(r), after: t.discard})
 	}
-	write := []contender{
-		{name: "ours", run: t.write, after: t.discard},
-		{name: "plain `bwrap` and `cat`", after: t.discard, run: t.writeTo(func(ctx context.Context, in io.Reader) *exec.Cmd {
-			cmd := plain.command(ctx, t.dir, into...)
-			cmd.Stdin = in
-			return cmd
-		})},
+	if b.kind().contained {
+		c := rivals[0].container
+		name := b.kind().program("cp") + " program"
+		out := filepath.Join(b.Dir, "copied")
+		read = append(read, contender{name: name, run: t.copyOut(c, out), after: func(context.Context) error { return os.Remove(out) }})
+		write = append(write, contender{name: name, run: t.copyIn(c), after: t.discard})
 	}
-	if c != nil {
-		read = append(read, contender{name: engineCat, run: t.readFrom(func(ctx context.Context) *exec.Cmd {
-			return c.program(ctx, "cat", "big")
-		})})
-		write = append(write, contender{name: engineCat, after: t.discard, run: t.writeTo(func(ctx context.Context, in io.Reader) *exec.Cmd {
-			return c.programWithInput(ctx, in, into...)
-		})})
-	}
-	readRows, err := t.rows(ctx, b, "read", read)
+	rows, err = t.rows(ctx, b, "read", bulkReadTimes, read)
 	if err != nil {
-		return readRows, err
+		return rows, err
 	}
-	writeRows, err := t.rows(ctx, b, "write", write)
-	return append(readRows, writeRows...), err
+	more, err := t.rows(ctx, b, "write", bulkWriteTimes, write)
+	return append(rows, more...), err
 }
 
 // transfer moves one large file.
@@ -82,15 +77,20 @@ type transfer struct {
 	block  []byte
 }
 
-// rows lets the first contender race against the others.
-func (t transfer) rows(ctx context.Context, b *Bench, verb string, contenders []contender) (rows []Row, err error) {
-	name := fmt.Sprintf("%s %d MiB", verb, t.size>>20)
-	results, err := race(ctx, b.pick(11, 2), 1, contenders...)
+// rows lets the first contender race against the others; a container has to be so many times faster
+// than the second one.
+func (t transfer) rows(ctx context.Context, b *Bench, verb string, times float64, contenders []contender) (rows []Row, err error) {
+	results, err := race(ctx, b.pick(b.kind().fewer(11, 7), 2), 1, contenders...)
 	if err != nil {
 		return nil, err
 	}
-	for _, peer := range results[1:] {
-		row, err := compare(Row{Measured: name}, Speed, results[0], peer)
+	measured := Row{Measured: fmt.Sprintf("%s %d MiB", verb, t.size>>20)}
+	for i, peer := range results[1:] {
+		row := measured
+		if i == 0 {
+			row.Budget = b.kind().faster(times)
+		}
+		row, err := compare(row, Speed, results[0], peer)
 		if err != nil {
 			return rows, err
 		}
@@ -100,8 +100,9 @@ func (t transfer) rows(ctx context.Context, b *Bench, verb string, contenders []
 		}
 		rows = append(rows, row)
 	}
-	if b.Docker == nil {
-		rows = append(rows, b.noDocker(Row{Measured: name, Ours: results[0].times.throughput(t.size)}, engineCat))
+	if b.Engine == nil {
+		measured.Ours = results[0].times.throughput(t.size)
+		rows = append(rows, lacksEngine(measured, b.kind().program("exec")+" program"+andCat))
 	}
 	return rows, nil
 }
@@ -142,10 +143,10 @@ func (t transfer) write(ctx context.Context) error {
 }
 
 // readFrom reads what a program writes.
-func (t transfer) readFrom(command func(context.Context) *exec.Cmd) func(context.Context) error {
+func (t transfer) readFrom(r rival) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var seen counter
-		cmd := command(ctx)
+		cmd := r.command(ctx, nil, "cat", "big")
 		cmd.Stdout = &seen
 		err := runQuiet(cmd)
 		return t.complete(seen.n, err)
@@ -153,17 +154,38 @@ func (t transfer) readFrom(command func(context.Context) *exec.Cmd) func(context
 }
 
 // writeTo feeds a program.
-func (t transfer) writeTo(command func(context.Context, io.Reader) *exec.Cmd) func(context.Context) error {
+func (t transfer) writeTo(r rival) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if err := runQuiet(command(ctx, t.content())); err != nil {
-			return err
-		}
-		info, err := os.Stat(filepath.Join(t.dir, "new"))
-		if err != nil {
-			return err
-		}
-		return t.complete(info.Size(), nil)
+		err := runQuiet(r.command(ctx, t.content(), "sh", "-c", "cat > new"))
+		return t.arrived(filepath.Join(t.dir, "new"), err)
 	}
+}
+
+// copyOut has the engine copy the file out of a container, to a file of this machine.
+func (t transfer) copyOut(c *container, to string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return t.arrived(to, runQuiet(c.engine.command(ctx, "cp", c.id+":/workspace/big", to)))
+	}
+}
+
+// copyIn has the engine copy a file of this machine into a container.
+func (t transfer) copyIn(c *container) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := runQuiet(c.engine.command(ctx, "cp", filepath.Join(t.dir, "big"), c.id+":/workspace/new"))
+		return t.arrived(filepath.Join(t.dir, "new"), err)
+	}
+}
+
+// arrived wants a file of this machine to have all bytes.
+func (t transfer) arrived(path string, err error) error {
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return t.complete(info.Size(), nil)
 }
 
 // discard deletes what was written.

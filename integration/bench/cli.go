@@ -14,7 +14,8 @@ import (
 type cli struct {
 	program string
 	env     []string
-	backend string
+	// flags say what the sandboxes are.
+	flags []string
 }
 
 // cli prepares the program; its directories are made below Dir.
@@ -22,7 +23,7 @@ func (b *Bench) cli() (*cli, error) {
 	if b.Berth == "" {
 		return nil, errors.New("there is no berth program: run make build")
 	}
-	c := &cli{program: b.Berth, backend: b.Backend.Name()}
+	c := &cli{program: b.Berth, flags: []string{"--backend", b.Name}}
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "BERTH_") && !strings.HasPrefix(kv, "XDG_") {
 			c.env = append(c.env, kv)
@@ -37,6 +38,10 @@ func (b *Bench) cli() (*cli, error) {
 		}
 		c.env = append(c.env, variable+"="+dir)
 	}
+	if b.kind().contained {
+		c.flags = append(c.flags, "--image", b.Config.Image)
+		c.env = append(c.env, b.Engine.variable())
+	}
 	return c, nil
 }
 
@@ -49,7 +54,8 @@ func (c *cli) command(ctx context.Context, args ...string) *exec.Cmd {
 
 // exec runs a command in the sandbox of a session.
 func (c *cli) exec(ctx context.Context, workspace, session string, argv ...string) *exec.Cmd {
-	return c.command(ctx, append([]string{"exec", "--backend", c.backend, "--workspace", workspace, "--session", session, "--"}, argv...)...)
+	args := append([]string{"exec", "--workspace", workspace, "--session", session}, c.flags...)
+	return c.command(ctx, append(append(args, "--"), argv...)...)
 }
 
 // remove ends every sandbox the program knows, and with it its owner processes.

@@ -10,9 +10,12 @@ import (
 	"github.com/workberth/workberth/sandbox"
 )
 
-const concurrentHow = "Each command writes 1 MiB which no other command writes; every byte is compared as it arrives. All commands at the same time in one\n" +
-	"sandbox, against the same commands one after the other. The sandbox is made with a limit of 4,096 processes: the limit counts\n" +
-	"threads, and those of the reaper that each command has."
+// concurrentHow is the same of every backend.
+func concurrentHow(kind) string {
+	return "Each command writes 1 MiB which no other command writes; every byte is compared as it arrives. All commands at " +
+		"the same time in one sandbox, against the same commands one after the other. The sandbox is made with a limit " +
+		"of 4,096 processes: the limit counts threads, and those of the reaper that each command has."
+}
 
 const (
 	// commandLines is the number of lines that each command writes, of commandLine bytes.

@@ -8,48 +8,57 @@ import (
 	"github.com/workberth/workberth/sandbox"
 )
 
-const createHow = "A new sandbox on a workspace that exists, and `/bin/true` in it as the first command; removing it again is not timed. Against a plain\n" +
-	"`bwrap` with the same namespaces and the same view of the file system, which checks, records and guards nothing, and against\n" +
-	"`docker run --rm` without a network."
+// createHow tells what create does.
+func createHow(k kind) string {
+	return "A new sandbox on a workspace that exists, and `/bin/true` in it as the first command; removing it again is not timed. " +
+		k.choose("Against the engine's API that makes a container with the same settings on the same workspace, starts it, and runs "+
+			"`/bin/true` in it (exec create, start, read to the end, inspect), which checks and records nothing.",
+			"Against a plain `bwrap` with the same namespaces and the same view of the file system, which checks, records and guards "+
+				"nothing, and against "+k.program("run --rm")+" without a network.")
+}
+
+// Budgets of making a sandbox and running the first command.
+const (
+	createContainer = 1.1 // the time of the engine's API
+	createBwrap     = 2.5 // the time of plain bwrap
+	createRun       = 15  // times as fast as docker run
+)
 
 // create measures the way to the first result.
 func create(ctx context.Context, b *Bench) (rows []Row, err error) {
-	plain, err := newBwrap()
-	if err != nil {
-		return nil, err
-	}
 	ws, err := b.workspace()
 	if err != nil {
 		return nil, err
 	}
-	ours := b.creation("create and first command", ws, trueCommand)
-	peer := contender{name: "plain `bwrap`", per: 3, run: once(func(ctx context.Context) *exec.Cmd {
-		return plain.command(ctx, ws, "/bin/true")
-	})}
-	row, err := b.duel(ctx, Row{Measured: ours.name, Budget: Budget{MaxRatio: 2.5}}, Cost, ours, peer)
-	if err != nil {
-		return nil, err
-	}
-	rows = append(rows, row)
-	half, err := b.duel(ctx, Row{Measured: "of it, to create"}, Cost, b.creation("create", ws, nothing), peer)
-	if err != nil {
-		return rows, err
-	}
-	rows = append(rows, half)
-
-	engine := Row{Measured: ours.name, Budget: Budget{MinRatio: 15}}
-	if b.Docker == nil {
-		rows = append(rows, b.noDocker(engine, "`docker run --rm`"))
+	whole := b.creation("create and first command", ws, trueCommand)
+	half := b.creation("create", ws, nothing)
+	var duels []duel
+	if b.kind().contained {
+		duels = []duel{
+			{row: Row{Measured: whole.name, Budget: Budget{MaxRatio: createContainer}}, sense: Cost, ours: whole, peer: b.plainCreation(ws, true)},
+			{row: Row{Measured: "of it, to create"}, sense: Cost, ours: half, peer: b.plainCreation(ws, false)},
+		}
 	} else {
-		row, err := b.duel(ctx, engine, Speed, ours, contender{name: "`docker run --rm`", run: once(func(ctx context.Context) *exec.Cmd {
-			return b.Docker.command(ctx, "run", "--rm", "--network", "none", "-v", ws+":/workspace", b.Docker.image, "/bin/true")
-		})})
+		plain, err := newBwrap()
+		if err != nil {
+			return nil, err
+		}
+		peer := contender{name: "plain `bwrap`", per: 3, run: once(func(ctx context.Context) *exec.Cmd {
+			return plain.command(ctx, ws, "/bin/true")
+		})}
+		duels = []duel{
+			{row: Row{Measured: whole.name, Budget: Budget{MaxRatio: createBwrap}}, sense: Cost, ours: whole, peer: peer},
+			{row: Row{Measured: "of it, to create"}, sense: Cost, ours: half, peer: peer},
+			{row: Row{Measured: whole.name, Budget: Budget{MinRatio: createRun}}, sense: Speed, ours: whole, peer: b.dockerRun(ws)},
+		}
+	}
+	for _, d := range duels {
+		row, err := b.fight(ctx, b.kind().fewer(60, 30), d)
 		if err != nil {
 			return rows, err
 		}
 		rows = append(rows, row)
 	}
-
 	more, err := b.createProgram(ctx, ws)
 	return append(rows, more...), err
 }
@@ -58,7 +67,7 @@ func create(ctx context.Context, b *Bench) (rows []Row, err error) {
 func (b *Bench) creation(name, ws string, use func(context.Context, sandbox.Sandbox) error) contender {
 	var made *box
 	return contender{
-		name: name, per: 3,
+		name: name, per: b.kind().fewer(3, 1),
 		run: func(ctx context.Context) error {
 			sb, err := b.Backend.Ensure(ctx, b.spec(ws))
 			if err != nil {
@@ -80,6 +89,35 @@ func (b *Bench) creation(name, ws string, use func(context.Context, sandbox.Sand
 // nothing is done with a sandbox.
 func nothing(context.Context, sandbox.Sandbox) error { return nil }
 
+// plainCreation makes a container on the workspace by the engine's API, and removes it when the clock
+// has stopped.
+func (b *Bench) plainCreation(ws string, use bool) contender {
+	var made *container
+	c := contender{name: "create and start by the API"}
+	if use {
+		c.name = "create, start and exec by the API"
+	}
+	c.run = func(ctx context.Context) (err error) {
+		if made, err = b.container(ctx, ws); err != nil || !use {
+			return err
+		}
+		return made.exec(ctx, "/bin/true")
+	}
+	c.after = func(ctx context.Context) error { return made.remove(ctx) }
+	return c
+}
+
+// dockerRun makes, uses and removes a container by the docker program.
+func (b *Bench) dockerRun(ws string) contender {
+	c := contender{name: kind{engine: docker}.program("run --rm")}
+	if b.Engine != nil {
+		c.run = once(func(ctx context.Context) *exec.Cmd {
+			return b.Engine.command(ctx, "run", "--rm", "--network", "none", "-v", ws+":/workspace", b.Engine.image, "/bin/true")
+		})
+	}
+	return c
+}
+
 // createProgram measures the first call of the program, which starts an owner process too.
 func (b *Bench) createProgram(ctx context.Context, ws string) (rows []Row, err error) {
 	berth, err := b.cli()
@@ -94,7 +132,7 @@ func (b *Bench) createProgram(ctx context.Context, ws string) (rows []Row, err e
 		}),
 		after: berth.remove,
 	}
-	results, err := race(ctx, b.pick(20, 2), 1, first)
+	results, err := race(ctx, b.pick(b.kind().fewer(20, 10), b.kind().fewer(2, 1)), b.pick(1, 0), first)
 	if err != nil {
 		return nil, err
 	}

@@ -20,15 +20,23 @@ func TestBenchmarksDocument(t *testing.T) {
 			t.Errorf("the document says %q; look at the reason, then run `make bench`", bad)
 		}
 	}
-	for _, m := range measures() {
-		_, section, ok := strings.Cut(doc, "\n## "+m.title+"\n")
+	for _, backend := range Backends() {
+		_, part, ok := strings.Cut(doc, "\n"+partHead(backend)+"\n")
 		if !ok {
-			t.Errorf("there is no section %q; run `make bench`", m.title)
+			t.Errorf("there is no part for %s; run `make bench`", backend)
 			continue
 		}
-		section, _, _ = strings.Cut(section, "\n## ")
-		if !strings.Contains(section, m.how) || strings.Count(section, "\n|") < 3 {
-			t.Errorf("section %q is not what is measured now; run `make bench`", m.title)
+		part, _, _ = strings.Cut(part, "\n## ")
+		for _, m := range measures() {
+			_, section, ok := strings.Cut(part, "\n"+sectionHead(m.title)+"\n")
+			if !ok {
+				t.Errorf("%s: there is no section %q; run `make bench`", backend, m.title)
+				continue
+			}
+			section, _, _ = strings.Cut(section, "\n### ")
+			if !strings.Contains(section, wrapped(m.how(kindOf(backend)))) || strings.Count(section, "\n|") < 3 {
+				t.Errorf("%s: section %q is not what is measured now; run `make bench`", backend, m.title)
+			}
 		}
 	}
 }

@@ -26,16 +26,28 @@ type Machine struct {
 	Go         string `json:"go"`
 	Program    string `json:"program"` // version of berth
 	Bubblewrap string `json:"bubblewrap"`
-	Docker     string `json:"docker"` // engine and client, or why there is none
+	// Engines are engine and client of each container engine, or why there is none.
+	Docker string `json:"docker"`
+	Podman string `json:"podman"`
 }
 
 // describeMachine looks around. What cannot be found out says so.
-func describeMachine(ctx context.Context, b *Bench, date string) Machine {
+func describeMachine(ctx context.Context, benches []*Bench, date string) Machine {
+	b := &Bench{Dir: "."}
+	engines := map[string]string{}
+	for _, one := range benches {
+		if one.Missing == "" {
+			b = one
+		}
+		if one.Engine != nil {
+			engines[one.Engine.Name] = one.Engine.Version
+		}
+	}
 	m := Machine{
 		Date: date, CPUs: runtime.NumCPU(), CPU: "unknown", Kernel: "unknown", System: "unknown",
 		Filesystem: filesystem(b.Dir), Go: runtime.Version(),
 		Program: firstLine(ctx, b.Berth, "--version"), Bubblewrap: firstLine(ctx, "bwrap", "--version"),
-		Docker: b.NoDocker,
+		Docker: cmp.Or(engines[docker], noEngine), Podman: cmp.Or(engines[podman], noEngine),
 	}
 	if v := value("/proc/cpuinfo", "model name", ":"); v != "" {
 		m.CPU = v
@@ -49,9 +61,6 @@ func describeMachine(ctx context.Context, b *Bench, date string) Machine {
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
 		m.Kernel = unix.ByteSliceToString(u.Release[:]) + " " + unix.ByteSliceToString(u.Machine[:])
-	}
-	if b.Docker != nil {
-		m.Docker = b.Docker.Version
 	}
 	return m
 }
@@ -69,7 +78,8 @@ func (m Machine) markdown(b *strings.Builder) {
 		{"Go", m.Go},
 		{"berth", m.Program},
 		{"bubblewrap", m.Bubblewrap},
-		{"docker", m.Docker},
+		{docker, m.Docker},
+		{podman, m.Podman},
 	} {
 		fmt.Fprintf(b, "| %s | %s |\n", line[0], cell(line[1]))
 	}

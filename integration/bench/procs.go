@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -52,14 +53,14 @@ func parseStat(pid int, stat string) (process, bool) {
 	return process{pid: pid, parent: parent, comm: stat[open+1 : end]}, err == nil
 }
 
-// below returns the processes that descend from root.
-func below(all []process, root int) []process {
+// below returns the processes that descend from one of the roots.
+func below(all []process, roots ...int) []process {
 	children := map[int][]process{}
 	for _, p := range all {
 		children[p.parent] = append(children[p.parent], p)
 	}
 	var out []process
-	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
+	for queue := slices.Clone(roots); len(queue) > 0; queue = queue[1:] {
 		for _, p := range children[queue[0]] {
 			out = append(out, p)
 			queue = append(queue, p.pid)

@@ -6,18 +6,25 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 )
 
 // Report is the result of one run.
 type Report struct {
 	Machine Machine `json:"machine"`
-	// Backend is the backend that was measured.
-	Backend string `json:"backend"`
 	// Short says that the run was shortened: fewer samples, smaller sizes.
 	Short bool `json:"short,omitempty"`
 	// Load is the machine's load average over one minute before and after the run.
-	Load     [2]float64 `json:"load"`
-	Sections []Section  `json:"sections"`
+	Load  [2]float64 `json:"load"`
+	Parts []Part     `json:"parts"`
+}
+
+// Part is the result of one backend.
+type Part struct {
+	Backend string `json:"backend"`
+	// Missing is why nothing was measured.
+	Missing  string    `json:"missing,omitempty"`
+	Sections []Section `json:"sections"`
 }
 
 // Section is the result of one measure.
@@ -35,7 +42,18 @@ type Section struct {
 // Failures lists what did not work. Missed budgets are none.
 func (r *Report) Failures() []string {
 	var out []string
-	for _, s := range r.Sections {
+	for _, p := range r.Parts {
+		for _, f := range p.failures() {
+			out = append(out, p.Backend+": "+f)
+		}
+	}
+	return out
+}
+
+// failures lists what did not work.
+func (p Part) failures() []string {
+	var out []string
+	for _, s := range p.Sections {
 		if s.Err != "" {
 			out = append(out, s.Name+": "+s.Err)
 		}
@@ -75,20 +93,36 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 		b.WriteString("\n**The machine was busy with other work** when the run began. Ratios say something all the same; times, and above all p95 and\n" +
 			"worst, are those of a busy machine.\n")
 	}
-	fmt.Fprintf(&b, "\nMeasured is the backend `%s`.\n\n", r.Backend)
-	r.summary(&b)
-	for _, s := range r.Sections {
-		s.markdown(&b)
+	for _, p := range r.Parts {
+		p.markdown(&b)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
+// markdown writes one part.
+func (p Part) markdown(b *strings.Builder) {
+	fmt.Fprintf(b, "\n%s\n", partHead(p.Backend))
+	if p.Missing != "" {
+		fmt.Fprintf(b, "\nNot measured: %s.\n", p.Missing)
+		return
+	}
+	b.WriteByte('\n')
+	p.summary(b)
+	for _, s := range p.Sections {
+		s.markdown(b)
+	}
+}
+
+// partHead and sectionHead are the headings of the document.
+func partHead(backend string) string  { return "## Backend `" + backend + "`" }
+func sectionHead(title string) string { return "### " + title }
+
 // summary counts verdicts and names what is not met.
-func (r *Report) summary(b *strings.Builder) {
+func (p Part) summary(b *strings.Builder) {
 	count := map[Verdict]int{}
 	var missed, open []string
-	for _, s := range r.Sections {
+	for _, s := range p.Sections {
 		for _, row := range s.Rows {
 			count[row.Verdict]++
 			name := s.Title + ": " + row.Measured
@@ -111,12 +145,12 @@ func (r *Report) summary(b *strings.Builder) {
 	}
 	list("Missed:", missed)
 	list("Not measured here:", open)
-	list("Did not work:", r.Failures())
+	list("Did not work:", p.failures())
 }
 
 // markdown writes one section.
 func (s Section) markdown(b *strings.Builder) {
-	fmt.Fprintf(b, "\n## %s\n\n%s\n\n", s.Title, s.How)
+	fmt.Fprintf(b, "\n%s\n\n%s\n\n", sectionHead(s.Title), wrapped(s.How))
 	if s.Err != "" {
 		fmt.Fprintf(b, "**Did not work:** %s\n\n", cell(s.Err))
 	}
@@ -186,4 +220,26 @@ func (r Row) figure() string {
 // cell makes a text fit into a table.
 func cell(s string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s)
+}
+
+// wrapped breaks a paragraph into lines.
+func wrapped(text string) string {
+	const width = 130
+	var b strings.Builder
+	column := 0
+	for word := range strings.FieldsSeq(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case column == 0:
+		case column+1+n > width:
+			b.WriteByte('\n')
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
 }

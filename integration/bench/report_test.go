@@ -26,12 +26,16 @@ func example() *Report {
 	return &Report{
 		Machine: Machine{
 			Date: "2026-01-31", CPUs: 2, CPU: "Some CPU", Memory: 24 << 30, Kernel: "6.1 x86_64", System: "Some Linux",
-			Filesystem: "ext4", Go: "go1", Program: "berth v1", Bubblewrap: "bubblewrap 1", Docker: "no engine here",
+			Filesystem: "ext4", Go: "go1", Program: "berth v1", Bubblewrap: "bubblewrap 1", Docker: "engine 1, client 2", Podman: "no engine here",
 		},
-		Backend: "bubblewrap", Short: true, Load: [2]float64{0.5, 1.25},
-		Sections: []Section{
-			{Name: "one", Title: "The first", How: "So it was done.", Rows: rows},
-			{Name: "two", Title: "The second", How: "It broke.", Err: "some\nreason"},
+		Short: true, Load: [2]float64{0.5, 1.25},
+		Parts: []Part{
+			{Backend: "bubblewrap", Sections: []Section{
+				{Name: "one", Title: "The first", How: "So it was done." + strings.Repeat(" And so on.", 20), Rows: rows},
+				{Name: "two", Title: "The second", How: "It broke.", Err: "some\nreason"},
+			}},
+			{Backend: "docker", Sections: []Section{{Name: "one", Title: "The first", How: "In the same way.", Rows: rows[:1]}}},
+			{Backend: "podman", Missing: "no engine here"},
 		},
 	}
 }
@@ -82,7 +86,7 @@ func TestBusyMachineIsTold(t *testing.T) {
 
 func TestFailuresAreNotSlowness(t *testing.T) {
 	got := example().Failures()
-	want := []string{"one: failed: 2, and it has to be 0", "two: some\nreason"}
+	want := []string{"bubblewrap: one: failed: 2, and it has to be 0", "bubblewrap: two: some\nreason"}
 	if !slices.Equal(got, want) {
 		t.Errorf("failures %q, want %q", got, want)
 	}
@@ -102,7 +106,7 @@ func TestJSONKeepsEverything(t *testing.T) {
 	if err := got.WriteJSON(&again); err != nil {
 		t.Fatal(err)
 	}
-	if b.String() != again.String() || got.Sections[0].Rows[0].Verdict != Met {
+	if b.String() != again.String() || got.Parts[0].Sections[0].Rows[0].Verdict != Met {
 		t.Errorf("reading back what was written gave:\n%s", &again)
 	}
 }

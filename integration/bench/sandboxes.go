@@ -7,16 +7,18 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"sync"
-	"time"
 )
 
-const sandboxesHow = "All sandboxes are made at the same time by this one process, each on a workspace of its own, and each runs a command; against the same\n" +
-	"one after the other. Then they idle. The memory of an idle sandbox on this machine is what this process has grown by, shared out, and\n" +
-	"its `bwrap` process; pages that several processes share are divided among them. Inside there are the helper and the\n" +
-	"reaper it keeps ready for the next command; a resident size counts shared pages in full. The owner is the process that `berth` calls\n" +
-	"for one sandbox share."
+// sandboxesHow tells what sandboxes does.
+func sandboxesHow(k kind) string {
+	return "All sandboxes are made at the same time by this one process, each on a workspace of its own, and each runs a command; " +
+		"against the same one after the other. Then they idle. The memory of an idle sandbox on this machine is what this process " +
+		"has grown by, shared out" + k.choose("; what the engine has for each container, a process that watches it and the init "+
+		"inside, is told apart, and what its own service grows by is not counted; ", ", and its `bwrap` process; ") +
+		"pages that several processes share are divided among them. Inside there are the helper and the reaper it keeps ready for " +
+		"the next command; a resident size counts shared pages in full. The owner is the process that `berth` calls for one sandbox share."
+}
 
 // Budgets of memory, in bytes.
 const (
@@ -26,7 +28,7 @@ const (
 
 // sandboxes measures many sandboxes.
 func sandboxes(ctx context.Context, b *Bench) (rows []Row, err error) {
-	n, rounds := b.pick(64, 8), b.pick(3, 1)
+	n, rounds := b.pick(64, b.kind().fewer(8, 4)), b.pick(b.kind().fewer(3, 1), 1)
 	c := &crowd{bench: b}
 	defer func() { err = errors.Join(err, c.remove(ctx)) }()
 	results, err := race(ctx, rounds, 0,
@@ -116,104 +118,30 @@ func (c *crowd) idle(ctx context.Context, n int) ([]Row, error) {
 		return nil, err
 	}
 	grown := max(after.pss-before.pss, 0) / float64(n)
-	outside, inside, err := settled(ctx, n)
+	households, err := c.households(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var monitors, helpers, resident, shared series
-	for _, m := range outside {
-		monitors = append(monitors, m.pss)
+	var host, engine, helpers, resident, shared series
+	for _, h := range households {
+		host = append(host, grown+h.ours.pss)
+		engine = append(engine, h.engine.pss)
+		helpers = append(helpers, h.helper.rss)
+		resident = append(resident, h.inside.rss)
+		shared = append(shared, h.inside.pss)
 	}
-	for _, m := range inside {
-		helpers = append(helpers, m.helper.rss)
-		resident = append(resident, m.all.rss)
-		shared = append(shared, m.all.pss)
-	}
-	host := series{grown}
-	if len(monitors) > 0 {
-		host = nil
-		for _, m := range monitors {
-			host = append(host, grown+m)
-		}
-	}
-	return []Row{
+	rows := []Row{
 		{Measured: fmt.Sprintf("memory on this machine per idle sandbox, %d of them", n), Ours: host.quantity(Bytes), Budget: Budget{MaxP50: maxHostMemory}},
 		{Measured: "of it in the process that holds them", Ours: series{grown}.quantity(Bytes)},
-		{Measured: "helper, resident", Ours: helpers.quantity(Bytes), Budget: Budget{MaxWorst: maxHelperRSS}},
-		{Measured: "helper and reaper, resident", Ours: resident.quantity(Bytes)},
-		{Measured: "helper and reaper, their share of memory", Ours: shared.quantity(Bytes)},
-	}, nil
-}
-
-// place is the memory of one sandbox, inside: of its helper, and of all its processes.
-type place struct{ helper, all memory }
-
-// settled waits until nothing starts or ends any more in n sandboxes: what ran the last commands
-// may take a moment to go. It returns the memory of the bwrap processes, and of all processes
-// inside each sandbox.
-func settled(ctx context.Context, n int) (outside []memory, inside []place, err error) {
-	const quiet = 20 // looks without a change
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	var before []process
-	for same := 0; ; {
-		all, err := processes()
-		if err != nil {
-			return nil, nil, err
-		}
-		now := below(all, os.Getpid())
-		if same++; !slices.Equal(before, now) {
-			before, same = now, 0
-		}
-		if same == quiet {
-			outside, inside, err = byPlace(all, now)
-			if err == nil && len(inside) != n {
-				err = fmt.Errorf("%d helpers in %d idle sandboxes", len(inside), n)
-			}
-			return outside, inside, err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil, nil, fmt.Errorf("%d processes of %d idle sandboxes do not come to rest: %w", len(now), n, ctx.Err())
-		}
 	}
-}
-
-// byPlace adds up memory: each bwrap process by itself, each helper (who is nobody else's child of
-// ours) with its descendants.
-func byPlace(all, ours []process) (outside []memory, inside []place, err error) {
-	monitor := map[int]bool{os.Getpid(): true}
-	for _, p := range ours {
-		monitor[p.pid] = p.comm == "bwrap"
+	if c.bench.kind().contained {
+		rows[1] = Row{Measured: "the engine's for each of them", Ours: engine.quantity(Bytes)}
 	}
-	for _, p := range ours {
-		switch {
-		case monitor[p.pid]:
-			m, err := memoryOf(p.pid)
-			if err != nil {
-				return nil, nil, err
-			}
-			outside = append(outside, m)
-		case monitor[p.parent]:
-			helper, err := memoryOf(p.pid)
-			if err != nil {
-				return nil, nil, err
-			}
-			sum := helper
-			for _, q := range below(all, p.pid) {
-				m, err := memoryOf(q.pid)
-				if err != nil {
-					return nil, nil, err
-				}
-				sum.rss, sum.pss = sum.rss+m.rss, sum.pss+m.pss
-			}
-			inside = append(inside, place{helper, sum})
-		}
-	}
-	return outside, inside, nil
+	return append(rows,
+		Row{Measured: "helper, resident", Ours: helpers.quantity(Bytes), Budget: Budget{MaxWorst: maxHelperRSS}},
+		Row{Measured: "helper and reaper, resident", Ours: resident.quantity(Bytes)},
+		Row{Measured: "helper and reaper, their share of memory", Ours: shared.quantity(Bytes)},
+	), nil
 }
 
 // ownMemory is the memory of this process, less what is garbage.

@@ -10,9 +10,13 @@ import (
 	"github.com/workberth/workberth/sandbox"
 )
 
-const terminateHow = "A command starts 99 processes and becomes the hundredth: a third in sessions of their own, a third forked twice so that they are nobody's\n" +
-	"children, a third forked twice and with an empty environment; all 99 ignore SIGTERM. Then it is terminated. That all 100 run, and that\n" +
-	"none does when the call returns, is seen from outside, in this machine's own list of processes."
+// terminateHow is the same of every backend.
+func terminateHow(kind) string {
+	return "A command starts 99 processes and becomes the hundredth: a third in sessions of their own, a third forked " +
+		"twice so that they are nobody's children, a third forked twice and with an empty environment; all 99 ignore " +
+		"SIGTERM. Then it is terminated. That all 100 run, and that none does when the call returns, is seen from " +
+		"outside, in this machine's own list of processes."
+}
 
 const (
 	treeProcesses  = 100

@@ -11,9 +11,13 @@ import (
 	"github.com/workberth/workberth/fsbridge"
 )
 
-const treeHow = "1,000 files of 1 KiB in 50 directories: one walk that also hashes every file, and reading every file by 16 readers at the same time. Against\n" +
-	"a plain `bwrap` that runs `find` with `sha256sum`, and one that packs the whole tree with `tar` into a pipe (the cheapest way to get all\n" +
-	"bytes out at once, with no call per file)."
+// treeHow tells what tree does.
+func treeHow(k kind) string {
+	return "1,000 files of 1 KiB in 50 directories: one walk that also hashes every file, and reading every file by 16 readers at " +
+		"the same time. Against " + k.choose("the "+k.program("exec")+" program", "a plain `bwrap`") + " that runs `find` with " +
+		"`sha256sum`, and one that packs the whole tree with `tar` into a pipe (the cheapest way to get all bytes out at once, with " +
+		"no call per file)."
+}
 
 const (
 	treeDirs    = 50
@@ -24,10 +28,6 @@ const (
 
 // tree measures a tree of small files.
 func tree(ctx context.Context, b *Bench) (rows []Row, err error) {
-	plain, err := newBwrap()
-	if err != nil {
-		return nil, err
-	}
 	x, err := b.open(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -37,6 +37,12 @@ func tree(ctx context.Context, b *Bench) (rows []Row, err error) {
 	if err != nil {
 		return nil, err
 	}
+	rivals, done, err := b.rivals(ctx, x.workspace)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	peer := rivals[0]
 	var paths []string
 	content := noise(treeSize)
 	for i := range treeDirs * treePerDir {
@@ -54,21 +60,21 @@ func tree(ctx context.Context, b *Bench) (rows []Row, err error) {
 		{
 			row:  Row{Measured: "walk with hashes, 1,000 files"},
 			ours: contender{name: "walk", run: func(ctx context.Context) error { return walkTree(ctx, fb) }},
-			peer: contender{name: "plain `bwrap`, `find` and `sha256sum`", run: once(func(ctx context.Context) *exec.Cmd {
-				return plain.command(ctx, x.workspace, "find", "tree", "-type", "f", "-exec", "sha256sum", "{}", "+")
+			peer: contender{name: peer.name + ", `find` and `sha256sum`", run: once(func(ctx context.Context) *exec.Cmd {
+				return peer.command(ctx, nil, "find", "tree", "-type", "f", "-exec", "sha256sum", "{}", "+")
 			})},
 		},
 		{
 			row:  Row{Measured: "read 1,000 files, 16 readers"},
 			ours: contender{name: "read", run: func(ctx context.Context) error { return readTree(ctx, fb, paths) }},
-			peer: contender{name: "plain `bwrap` and `tar`", run: once(func(ctx context.Context) *exec.Cmd {
-				cmd := plain.command(ctx, x.workspace, "tar", "-cf", "-", "tree")
+			peer: contender{name: peer.name + " and `tar`", run: once(func(ctx context.Context) *exec.Cmd {
+				cmd := peer.command(ctx, nil, "tar", "-cf", "-", "tree")
 				cmd.Stdout = &counter{}
 				return cmd
 			})},
 		},
 	} {
-		results, err := race(ctx, b.pick(40, 3), b.pick(3, 1), m.ours, m.peer)
+		results, err := race(ctx, b.pick(b.kind().fewer(40, 20), 3), b.pick(3, 1), m.ours, m.peer)
 		if err != nil {
 			return rows, err
 		}

@@ -1,6 +1,6 @@
 // Command benchreport measures what docs/design.md promises about speed, memory and reliability,
 // and writes docs/benchmarks.md. `make bench` runs it with programs built for it and, where that is
-// possible, beside a Docker engine of its own.
+// possible, with container engines of its own.
 //
 // It ends with 1 when something did not work, and with 0 when it was merely slow.
 package main
@@ -20,14 +20,14 @@ import (
 	"time"
 
 	"github.com/workberth/workberth/integration/bench"
-	"github.com/workberth/workberth/sandbox"
-	"github.com/workberth/workberth/sandbox/bubblewrap"
 )
 
 // options are the flags.
 type options struct {
-	bin, out, json, only, docker, image string
-	short                               bool
+	bin, out, json, only  string
+	docker, podman, image string
+	backends              names
+	short                 bool
 }
 
 func main() {
@@ -51,14 +51,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f.StringVar(&o.out, "out", "-", "`file` for the document; - is standard output")
 	f.StringVar(&o.json, "json", "", "`file` for the same as JSON; - is standard output")
 	f.StringVar(&o.only, "only", "", "regular `expression` of the measures to make: "+strings.Join(bench.Names(), ", "))
-	f.StringVar(&o.docker, "docker", "", "Unix `socket` of a Docker engine to compare with; one that does not serve anything else")
-	f.StringVar(&o.image, "docker-image", "berth-bench", "`image` with a shell and the usual tools, known to the engine")
-	f.BoolVar(&o.short, "short", false, "few samples and small sizes: shows that it works, in a few seconds")
+	f.Var(&o.backends, "backend", "`names` of the backends to measure, with commas or as several flags (default "+strings.Join(bench.Backends(), ",")+")")
+	f.StringVar(&o.docker, "docker", "", "Unix `socket` of a Docker engine, to measure and to compare with; one that does not serve anything else")
+	f.StringVar(&o.podman, "podman", "", "Unix `socket` of a Podman service, likewise")
+	f.StringVar(&o.image, "image", "berth-bench", "`image` with a shell and the usual tools, known to the engines")
+	f.BoolVar(&o.short, "short", false, "few samples and small sizes: shows that it works")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	if f.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	if len(o.backends) == 0 {
+		o.backends = bench.Backends()
 	}
 	only, err := regexp.Compile(o.only)
 	if err != nil {
@@ -95,20 +100,21 @@ func (o options) measure(ctx context.Context, only *regexp.Regexp, log io.Writer
 			return nil, fmt.Errorf("%w; run make build", err)
 		}
 	}
-	backend, err := bubblewrap.New(bubblewrap.Options{HelperPath: filepath.Join(dir, "berth-guest"), StateDir: filepath.Join(dir, "state")})
+	engines, err := o.engines(ctx)
 	if err != nil {
 		return nil, err
 	}
-	b := &bench.Bench{
-		Backend: backend, Config: sandbox.DefaultConfig(), Berth: filepath.Join(dir, "berth"), Dir: dir, Short: o.short, Log: log,
-		NoDocker: "no engine here",
-	}
-	if o.docker != "" {
-		if b.Docker, err = bench.NewDocker(ctx, o.docker, o.image); err != nil {
-			return nil, err
+	var benches []*bench.Bench
+	for _, name := range o.backends {
+		b, done, failed := o.open(name, dir, engines)
+		if failed != nil {
+			return nil, failed
 		}
+		defer func() { err = errors.Join(err, done()) }()
+		b.Log = log
+		benches = append(benches, b)
 	}
-	return b.Run(ctx, only, time.Now())
+	return bench.Run(ctx, only, time.Now(), benches...)
 }
 
 // copyProgram copies an executable file.

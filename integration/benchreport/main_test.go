@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/workberth/workberth/integration/bench"
+	"github.com/workberth/workberth/sandbox/docker"
+	"github.com/workberth/workberth/sandbox/podman"
 )
 
 // TestShortRun makes every measure once, short, with the programs of `make build`: the harness
@@ -33,7 +35,13 @@ func TestShortRun(t *testing.T) {
 	dir := t.TempDir()
 	doc, data := filepath.Join(dir, "benchmarks.md"), filepath.Join(dir, "bench.json")
 	var log bytes.Buffer
-	err := run(t.Context(), []string{"-short", "-bin", bin, "-out", doc, "-json", data}, t.Output(), &log)
+	args := []string{"-short", "-bin", bin, "-out", doc, "-json", data, "-image", "berth-busybox"}
+	for _, name := range []string{docker.Name, podman.Name} {
+		if address := os.Getenv("BERTH_TEST_" + strings.ToUpper(name)); address != "" {
+			args = append(args, "-"+name, address)
+		}
+	}
+	err := run(t.Context(), args, t.Output(), &log)
 	t.Logf("%s", &log)
 	if err != nil {
 		t.Fatal(err)
@@ -46,33 +54,52 @@ func TestShortRun(t *testing.T) {
 	if err := json.Unmarshal(text, &report); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(report.Sections), len(bench.Names()); got != want {
-		t.Errorf("%d sections, want %d", got, want)
-	}
-	for _, s := range report.Sections {
-		for _, r := range s.Rows {
-			if r.Verdict == bench.NotMeasured && r.Note != "no engine here" {
-				t.Errorf("%s: %s was not measured: %s", s.Name, r.Measured, r.Note)
-			}
-		}
-	}
 	written, err := os.ReadFile(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range report.Sections {
-		if !strings.Contains(string(written), "\n## "+s.Title+"\n") {
-			t.Errorf("the document has no section %q", s.Title)
+	if got, want := len(report.Parts), len(bench.Backends()); got != want {
+		t.Errorf("%d parts, want %d", got, want)
+	}
+	for _, p := range report.Parts {
+		if !strings.Contains(string(written), "\n## Backend `"+p.Backend+"`\n") {
+			t.Errorf("the document has no part for %s", p.Backend)
+		}
+		if p.Missing != "" {
+			t.Logf("%s was not measured: %s", p.Backend, p.Missing)
+			continue
+		}
+		if got, want := len(p.Sections), len(bench.Names()); got != want {
+			t.Errorf("%s: %d sections, want %d", p.Backend, got, want)
+		}
+		for _, s := range p.Sections {
+			if !strings.Contains(string(written), "\n### "+s.Title+"\n") {
+				t.Errorf("%s: the document has no section %q", p.Backend, s.Title)
+			}
+			for _, r := range s.Rows {
+				if r.Verdict == bench.NotMeasured && r.Note != "no engine here" {
+					t.Errorf("%s, %s: %s was not measured: %s", p.Backend, s.Name, r.Measured, r.Note)
+				}
+			}
 		}
 	}
 }
 
 func TestMisuse(t *testing.T) {
+	bin := t.TempDir()
+	for _, name := range []string{"berth", "berth-guest"} {
+		if err := os.WriteFile(filepath.Join(bin, name), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, args := range map[string][]string{
 		"argument":   {"x"},
 		"expression": {"-only", "("},
 		"flag":       {"-nonsense"},
 		"programs":   {"-bin", t.TempDir()},
+		"backend":    {"-backend", "bubblewrap,nothing"},
+		"engine":     {"-bin", bin, "-docker", filepath.Join(t.TempDir(), "socket")},
+		"nothing":    {"-bin", bin, "-backend", "podman"},
 	} {
 		if err := run(t.Context(), args, t.Output(), t.Output()); err == nil {
 			t.Errorf("%s: no error", name)
