@@ -63,7 +63,7 @@ func connect(ctx context.Context, e endpoint, opts Options, log *slog.Logger) (c
 			Remedy: "name the service's socket: unix:///run/podman/podman.sock", Err: sandbox.ErrUnavailable,
 		}
 	}
-	engine, err := open(e.host, log)
+	engine, err := open(libpod.Options{Address: e.host, Logger: log})
 	if err != nil {
 		return nil, err
 	}
@@ -78,11 +78,11 @@ func connect(ctx context.Context, e endpoint, opts Options, log *slog.Logger) (c
 	return startService(ctx, opts, log)
 }
 
-func open(address string, log *slog.Logger) (*libpod.Client, error) {
-	engine, err := libpod.New(libpod.Options{Address: address, Logger: log})
+func open(o libpod.Options) (*libpod.Client, error) {
+	engine, err := libpod.New(o)
 	if err != nil {
 		return nil, &sandbox.Problem{
-			What: fmt.Sprintf("engine address %q", address), Rule: err.Error(), Remedy: "name the service's socket: unix:///run/podman/podman.sock",
+			What: fmt.Sprintf("engine address %q", o.Address), Rule: err.Error(), Remedy: "name the service's socket: unix:///run/podman/podman.sock",
 			Err: fmt.Errorf("%w: %w", sandbox.ErrUnavailable, err),
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/workberth/workberth/internal/container"
 	"github.com/workberth/workberth/internal/container/libpod"
 	"github.com/workberth/workberth/internal/osthread"
@@ -58,7 +60,7 @@ func startService(ctx context.Context, opts Options, log *slog.Logger) (containe
 	if err := s.start(); err != nil {
 		return nil, errors.Join(unavailable(err.Error(), err), os.RemoveAll(dir))
 	}
-	s.Client, err = open(address, log)
+	s.Client, err = open(libpod.Options{Address: address, Bound: !mayRaiseLimits(), Logger: log})
 	if err == nil {
 		err = s.await(ctx)
 	}
@@ -103,6 +105,17 @@ func (s *service) await(ctx context.Context) error {
 			return errors.Join(ctx.Err(), err)
 		}
 	}
+}
+
+// mayRaiseLimits reports whether this process, and so a service of ours, may raise limits above its own.
+// An ordinary user's Podman knows that it may not.
+func mayRaiseLimits() bool {
+	var header = unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if os.Geteuid() != 0 || unix.Capget(&header, &data[0]) != nil {
+		return true
+	}
+	return data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
 }
 
 // Close ends the service.

@@ -22,6 +22,9 @@ type Options struct {
 	// Shared is a directory for files that the engine reads while a call lasts. It must be at the
 	// same path for both. Empty means that of temporary files.
 	Shared string
+	// Bound: the engine may not raise its own limits on open files and processes, which Podman does
+	// by default, so that each container is told those of the engine.
+	Bound bool
 	// Logger is told about negotiation and warnings; nil means nobody.
 	Logger *slog.Logger
 }
@@ -30,6 +33,7 @@ type Options struct {
 type Client struct {
 	address string
 	shared  string
+	bound   bool
 	log     *slog.Logger
 	http    *http.Client
 	idle    func()
@@ -51,7 +55,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{address: o.Address, shared: o.Shared, log: o.Logger}
+	c := &Client{address: o.Address, shared: o.Shared, bound: o.Bound, log: o.Logger}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}

@@ -39,6 +39,7 @@ func (c *Client) Create(ctx context.Context, s container.Spec) (container.Create
 // for it.
 func (c *Client) surroundings(ctx context.Context, op string, s container.Spec) (around surroundings, done func(), err error) {
 	done = func() {}
+	around.bound = c.bound
 	// This also connects, and so finds the limits of the engine.
 	if _, err := c.negotiate(ctx, op); err != nil {
 		return around, done, err

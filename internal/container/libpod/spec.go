@@ -25,6 +25,8 @@ type surroundings struct {
 	// seccomp is the file of the profile, on the engine's machine; empty for the engine's default.
 	seccomp string
 	peer    peerLimits
+	// bound: the limits of peer are named in any case.
+	bound bool
 }
 
 // generator writes a Spec in Podman's words.
@@ -48,7 +50,7 @@ func generator(s container.Spec, around surroundings) (*SpecGenerator, error) {
 		SeccompProfilePath: around.seccomp,
 		// An init needs a process tree of its own.
 		Init:           s.PidMode == "",
-		ResourceLimits: resources(s.Limits), Rlimits: rlimits(s.Limits, around.peer),
+		ResourceLimits: resources(s.Limits), Rlimits: rlimits(s.Limits, around.peer, around.bound),
 	}
 	if !s.Privileged {
 		g.CapDrop, g.CapAdd = []string{"ALL"}, s.CapAdd
@@ -191,11 +193,10 @@ const (
 )
 
 // rlimits are the limits of each process. Podman sets fixed numbers for open files and processes,
-// which an engine without the right to raise its own limits cannot: where those are lower, or one of
-// ours is given, they are named.
-func rlimits(l container.Limits, peer peerLimits) []POSIXRlimit {
-	lower := peer.openFiles > 0 && peer.openFiles < podmanOpenFiles || peer.processes > 0 && peer.processes < podmanProcesses
-	if l.OpenFiles <= 0 && l.FileSizeBytes <= 0 && !lower {
+// which an engine without the right to raise its own limits cannot: they are named, no higher than the
+// engine's own, where one of ours is given or always.
+func rlimits(l container.Limits, peer peerLimits, always bool) []POSIXRlimit {
+	if l.OpenFiles <= 0 && l.FileSizeBytes <= 0 && !always {
 		return nil
 	}
 	var limits []POSIXRlimit

@@ -90,7 +90,10 @@ func TestGeneratorVariants(t *testing.T) {
 		{"kept user", func(s *container.Spec) { s.KeepID = true }, surroundings{}, func(g *SpecGenerator) bool { return g.UserNS.NSMode == "keep-id" }},
 		{"privileged", func(s *container.Spec) { s.Privileged = true }, surroundings{}, func(g *SpecGenerator) bool { return g.Privileged && g.CapDrop == nil && g.CapAdd == nil }},
 		{"no limits", func(s *container.Spec) { s.Limits = container.Limits{} }, surroundings{peer: peerLimits{1, 2}}, func(g *SpecGenerator) bool {
-			return slices.Equal(g.Rlimits, []POSIXRlimit{{"nofile", 1, 1}, {"nproc", 2, 2}}) && g.ResourceLimits == LinuxResources{Pids: LinuxPids{Limit: -1}}
+			return g.Rlimits == nil && g.ResourceLimits == LinuxResources{Pids: LinuxPids{Limit: -1}}
+		}},
+		{"bound engine", func(s *container.Spec) { s.Limits = container.Limits{} }, surroundings{peer: peerLimits{1, 2}, bound: true}, func(g *SpecGenerator) bool {
+			return slices.Equal(g.Rlimits, []POSIXRlimit{{"nofile", 1, 1}, {"nproc", 2, 2}})
 		}},
 		{"one limit", func(s *container.Spec) { s.Limits.OpenFiles = 0 }, surroundings{peer: peerLimits{openFiles: 7}}, func(g *SpecGenerator) bool {
 			return slices.Equal(g.Rlimits, []POSIXRlimit{{"fsize", 200, 200}, {"nofile", 7, 7}})
