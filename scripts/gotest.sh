@@ -4,6 +4,7 @@
 #   scripts/gotest.sh short         every package with -short
 #   scripts/gotest.sh race          the same under the race detector, but for the integration tests
 #   scripts/gotest.sh full          every package but those, with all rounds, sizes and crowds
+#   scripts/gotest.sh containers    the suites of the container backends, several engines at a time
 #   scripts/gotest.sh integration   the end-to-end tests, which drive programs built beforehand
 #
 # Further arguments go to `go test`. Where BERTH_REQUIRE_ENGINES=1 is set, a test that lacks an
@@ -14,7 +15,23 @@ need_go
 # units prints every package but the integration tests.
 units() { go list ./... | grep -v '/integration\(/\|$\)'; }
 
-part=${1:-}
+# The suites of these take minutes and wait most of the time: they run side by side.
+containers='/sandbox/\(docker\|podman\)$'
+
+# lane NAME PACKAGE FLAGS... runs tests and keeps what they print.
+lane() {
+	local name=$1 start=$SECONDS
+	shift
+	if go test -count=1 -timeout 20m "$@" >"$lanes/$name" 2>&1; then
+		echo "ok    $name ($(seconds_since "$start"))"
+	else
+		echo "FAIL  $name ($(seconds_since "$start"))"
+		grep -vE '^[[:space:]]*(=== RUN|--- PASS)|level=(INFO|WARN|DEBUG)' "$lanes/$name" | tail -n 40
+		return 1
+	fi
+}
+
+part=${1:-} status=0
 [ $# -eq 0 ] || shift
 case $part in
 short)
@@ -23,14 +40,48 @@ short)
 race)
 	# aferofs is left to the full round: its suites over memory take minutes under the detector.
 	# shellcheck disable=SC2046 # one word per package
-	CGO_ENABLED=1 exec go test -race -short -count=1 -timeout 20m "$@" $(units | grep -v '/fsbridge/aferofs$')
+	CGO_ENABLED=1 go test -race -short -count=1 -timeout 20m "$@" $(units | grep -v "/fsbridge/aferofs\$\|$containers") || status=1
+	# shellcheck disable=SC2046
+	CGO_ENABLED=1 go test -race -short -count=1 -timeout 20m -skip '^TestConformance' "$@" $(units | grep "$containers") || status=1
+	exit "$status"
 	;;
 full)
 	# shellcheck disable=SC2046 # one word per package
-	exec go test -count=1 -timeout 20m "$@" $(units)
+	exec go test -count=1 -timeout 20m "$@" $(units | grep -v "$containers")
+	;;
+containers)
+	lanes=$(mktemp -d)
+	trap 'rm -rf -- "$lanes"' EXIT
+	pids=()
+	{
+		lane docker ./sandbox/docker -run '^TestConformance$' "$@" || bad=1
+		lane docker-ordinary-user ./sandbox/docker -short -run '^TestConformanceOrdinaryUser$' "$@" || bad=1
+		exit "${bad:-0}"
+	} &
+	pids+=($!)
+	{
+		lane podman ./sandbox/podman -run '^TestConformance$' "$@" || bad=1
+		lane podman-ordinary-user ./sandbox/podman -short -run '^TestConformanceOrdinaryUser$' "$@" || bad=1
+		exit "${bad:-0}"
+	} &
+	pids+=($!)
+	{
+		lane podman-5 ./sandbox/podman -short -run '^TestConformanceFive$' "$@" || bad=1
+		lane podman-rootless ./sandbox/podman -short -run '^TestConformanceRootless$' "$@" || bad=1
+		exit "${bad:-0}"
+	} &
+	pids+=($!)
+	{
+		lane docker-life ./sandbox/docker -skip '^TestConformance' "$@" || bad=1
+		lane podman-life ./sandbox/podman -skip '^TestConformance' "$@" || bad=1
+		exit "${bad:-0}"
+	} &
+	pids+=($!)
+	for pid in "${pids[@]}"; do wait "$pid" || status=1; done
+	exit "$status"
 	;;
 integration)
 	exec go test -count=1 -timeout 15m "$@" ./integration/...
 	;;
-*) die "usage: scripts/gotest.sh short|race|full|integration [go test flags]" ;;
+*) die "usage: scripts/gotest.sh short|race|full|containers|integration [go test flags]" ;;
 esac

@@ -78,6 +78,7 @@ step modules go mod tidy -diff
 step vet go vet ./...
 step race scripts/gotest.sh race
 step full scripts/gotest.sh full
+step containers scripts/gotest.sh containers
 step integration scripts/gotest.sh integration
 step release check_release
 step lint scripts/lint.sh
