@@ -40,7 +40,7 @@ func TestEngines(t *testing.T) {
 			// Not set, or empty: not told.
 			user, _ := strconv.Atoi(os.Getenv("BERTH_TEST_PODMAN_ROOTLESS_USER"))
 			enginetest.Run(t, c, enginetest.KeepUser(user),
-				enginetest.Pause(c.pause), enginetest.RemoveImage(c.removeImage),
+				enginetest.Pause(c.Pause), enginetest.RemoveImage(c.removeImage),
 				enginetest.Unreachable(open(t, Options{Address: "unix://" + filepath.Join(t.TempDir(), "none")})))
 		})
 	}
@@ -55,10 +55,6 @@ func open(t testing.TB, o Options) *Client {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c
-}
-
-func (c *Client) pause(ctx context.Context, id string) error {
-	return c.plain(ctx, "pause", http.MethodPost, id, "/pause", nil)
 }
 
 func (c *Client) removeImage(ctx context.Context, image string) error {
