@@ -88,7 +88,7 @@ func savedConfig(f *os.File) (config string, entries int, err error) {
 	t := tar.NewReader(r)
 	for {
 		h, err := t.Next()
-		if err == io.EOF { //nolint:errorlint // itself
+		if err == io.EOF {
 			return "", entries, nil
 		}
 		if err != nil {

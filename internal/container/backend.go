@@ -166,7 +166,8 @@ const lookBound = 5 * time.Second
 
 // findHelper finds the guest helper.
 func (b *Backend) findHelper() (string, error) {
-	path, err := b.opts.HelperPath, error(nil)
+	path := b.opts.HelperPath
+	var err error
 	if path != "" {
 		_, err = os.Stat(path)
 	} else {
@@ -199,7 +200,7 @@ func (b *Backend) Ensure(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	if err != nil {
 		return nil, err
 	}
-	if err := b.refuse(resolved.Spec.Config); err != nil {
+	if err := errors.Join(b.refuse(resolved.Spec.Config), checkNames(resolved.Spec)); err != nil {
 		return nil, err
 	}
 	return b.keeper.Ensure(ctx, resolved)

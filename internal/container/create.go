@@ -39,8 +39,10 @@ type plan struct {
 }
 
 // newPlan decides what a resolved spec needs. own is the directory of this machine that the helper
-// is found in.
-func (b *Backend) newPlan(r sandbox.Resolved, about Description, a hostmount.Account, mounts []hostmount.Mount, image Image, own string) (*plan, error) {
+// is found in, scratch the one in place of the workspace, if any.
+func (b *Backend) newPlan(
+	r sandbox.Resolved, about Description, a hostmount.Account, mounts []hostmount.Mount, image Image, own, scratch string,
+) (*plan, error) {
 	c := r.Spec.Config
 	seccomp, err := profile(c.SeccompProfile)
 	if err != nil {
@@ -55,18 +57,20 @@ func (b *Backend) newPlan(r sandbox.Resolved, about Description, a hostmount.Acc
 		Name: b.containerName(r.ID), Image: image.ID, Labels: b.labels(r),
 		Argv: p.argv(), User: fmt.Sprintf("%d:%d", a.InsideUID, a.InsideGID), Workdir: "/", Hostname: hostname(r.ID),
 		ReadOnlyRoot: c.ReadOnlyRoot, Network: c.Network, PidMode: c.PidMode, CapAdd: c.CapAdd, Privileged: c.Privileged,
-		Seccomp: seccomp, KeepID: about.Rootless, GPUs: c.GPUs,
+		Env: ownVariables(), Seccomp: seccomp, KeepID: about.Rootless, GPUs: c.GPUs,
 	}
 	if p.spec.PidMode == "private" {
 		p.spec.PidMode = ""
 	}
-	relabel := slices.Contains(about.Security, "selinux")
 	for _, m := range mounts {
 		p.spec.Mounts = append(p.spec.Mounts, Mount{
-			Target: m.Path, Source: m.Source, ReadOnly: m.ReadOnly, Relabel: relabel && m.Source != "", Size: m.Size, Mode: 0o1777, UID: a.InsideUID, GID: a.InsideGID,
+			Target: m.Path, Source: m.Source, ReadOnly: m.ReadOnly, Size: m.Size, Mode: 0o1777, UID: a.InsideUID, GID: a.InsideGID,
 		})
 	}
-	p.spec.Mounts = append(p.spec.Mounts, Mount{Target: sandbox.HelperPath, Source: own, ReadOnly: true, Relabel: relabel})
+	p.spec.Mounts = append(p.spec.Mounts, Mount{Target: sandbox.HelperPath, Source: own, ReadOnly: true})
+	if about.selinux() {
+		label(p.spec.Mounts, own, scratch)
+	}
 	slices.SortStableFunc(p.spec.Mounts, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
 	return p, nil
 }
@@ -85,6 +89,12 @@ func (p *plan) argv() []string {
 		args = append(args, "--home="+p.home)
 	}
 	return args
+}
+
+// ownVariables take back what an image may say to the runtime of the helper: commands alone are the
+// image's business.
+func ownVariables() []string {
+	return []string{"GODEBUG=", "GOGC=", "GOMAXPROCS=", "GOMEMLIMIT=", "GOTRACEBACK="}
 }
 
 // env is the environment that every command starts from: the image's, and who and where we are.

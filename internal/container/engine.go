@@ -88,6 +88,9 @@ type Image struct {
 	Names []string
 	// Env is the environment that containers of it start with, as NAME=VALUE.
 	Env []string
+	// Volumes are the places at which every container of it gets a volume, asked for or not; empty
+	// where the engine makes none.
+	Volumes []string
 	// OS and Arch are what it is made for.
 	OS, Arch string
 	Size     int64
@@ -184,8 +187,9 @@ type Mount struct {
 	// Source on the engine's machine; empty for a file system in memory.
 	Source   string
 	ReadOnly bool
-	// Relabel asks SELinux for a label that this and other containers may use.
-	Relabel bool
+	// Relabel asks SELinux for a label that this and other containers may use, with Private for one
+	// that only this container may.
+	Relabel, Private bool
 	// Size and Mode are those of a file system in memory, in bytes and as the bits of chmod. It
 	// permits execution, and neither devices nor set-user-ID programs. Some runtimes take the
 	// mode of the image's directory in its place, so it belongs to UID and GID.

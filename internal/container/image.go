@@ -18,21 +18,35 @@ func (b *Backend) image(ctx context.Context, engine Engine, name string) (Image,
 		return Image{}, b.unreachable(err)
 	}
 	b.log.Info("the image is not on the engine and is fetched", "image", name)
-	if err := engine.Pull(ctx, name, func(line string) { b.log.Info("fetching the image", "image", name, "progress", line) }); err != nil {
-		if ctx.Err() != nil {
-			return Image{}, ctx.Err()
-		}
-		return Image{}, &sandbox.Problem{
-			Field: "image", What: fmt.Sprintf("image %q", name),
-			Rule:   fmt.Sprintf("the %s engine does not have it and cannot fetch it: %v", b.opts.Name, err),
-			Remedy: fmt.Sprintf("fetch it by hand (%s pull %s), load it from an archive with --image-archive FILE, or make one: berth image import", b.opts.Name, name),
-			Err:    fmt.Errorf("%w: %w", sandbox.ErrUnavailable, err),
-		}
+	if err := b.pull(ctx, engine, name, func(line string) { b.log.Info("fetching the image", "image", name, "progress", line) }); err != nil {
+		return Image{}, err
 	}
 	if image, err = engine.Image(ctx, name); err != nil {
 		return Image{}, b.unreachable(err)
 	}
 	return b.fits(name, image)
+}
+
+// image is what the sandbox is made of: that of its container where there is one, whatever its name
+// means by now, else that of the configuration.
+func (g *generation) image(ctx context.Context) (Image, error) {
+	name := g.Resolved.Spec.Config.Image
+	if _, known := g.Claim.Record(); !known {
+		return g.b.image(ctx, g.engine, name)
+	}
+	c, err := g.engine.Inspect(ctx, g.b.containerName(g.Resolved.ID))
+	if err != nil || !g.b.owns(c, g.Resolved.ID) || !g.fits(c) {
+		return g.b.image(ctx, g.engine, name)
+	}
+	made, err := g.engine.Image(ctx, c.ImageID)
+	if err != nil {
+		return g.b.image(ctx, g.engine, name)
+	}
+	if named, err := g.engine.Image(ctx, name); err != nil || named.ID != made.ID {
+		g.b.log.Warn("the image has changed since the sandbox was made, which keeps what it was made of until it is removed",
+			"sandbox", g.Resolved.ID, "image", name, "imageId", made.ID)
+	}
+	return made, nil
 }
 
 // fits refuses an image that the guest helper cannot run in.

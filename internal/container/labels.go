@@ -73,6 +73,13 @@ func (b *Backend) owns(c Container, id sandbox.ID) bool {
 	return c.Labels[labelState] == b.state && c.Labels[labelBackend] == b.opts.Name && c.Labels[labelSandbox] == string(id)
 }
 
+// sandboxOf is the sandbox that a container with our labels is the one of. A container that somebody
+// has given the same labels has another name.
+func (b *Backend) sandboxOf(c Container) (sandbox.ID, bool) {
+	id := sandbox.ID(c.Labels[labelSandbox])
+	return id, id.Valid() && id.Backend() == b.opts.Name && c.Name == b.containerName(id)
+}
+
 // containerName is the name of a sandbox's container, the same in every life.
 func (b *Backend) containerName(id sandbox.ID) string {
 	return "berth-" + strings.TrimPrefix(string(id), id.Backend()+"-") + "-" + b.state[:8]

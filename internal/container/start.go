@@ -78,7 +78,7 @@ func (g *generation) prepare(ctx context.Context) error {
 	if g.limits, err = g.b.limitsFor(spec.Config.Limits, g.about, account.InsideUID); err != nil {
 		return err
 	}
-	image, err := g.b.image(ctx, g.engine, spec.Config.Image)
+	image, err := g.image(ctx)
 	if err != nil {
 		return err
 	}
@@ -89,13 +89,16 @@ func (g *generation) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := g.b.checkLabels(g.about, mounts); err != nil {
+		return err
+	}
 	if err := hostmount.MakeMountpoints(account, mounts); err != nil {
 		return err
 	}
 	if err := makeGuestDir(g.own, helper); err != nil {
 		return err
 	}
-	g.plan, err = g.b.newPlan(g.Resolved, g.about, account, mounts, image, g.own)
+	g.plan, err = g.b.newPlan(g.Resolved, g.about, account, mounts, image, g.own, g.scratch)
 	if err == nil {
 		g.plan.spec.Limits = g.limits.group
 	}
@@ -165,7 +168,7 @@ func (g *generation) launch(ctx context.Context) error {
 	if err != nil {
 		return g.explain(ctx, errors.Join(err, conn.Close()))
 	}
-	return nil
+	return g.sees(ctx)
 }
 
 // container makes the sandbox's container, or takes the one that is there.
@@ -207,6 +210,9 @@ func (g *generation) container(ctx context.Context) (id string, err error) {
 
 // create makes the container.
 func (g *generation) create(ctx context.Context) (string, error) {
+	if err := g.plan.checkVolumes(g.Resolved.Spec.Config.Image); err != nil {
+		return "", err
+	}
 	made, err := g.engine.Create(ctx, g.plan.spec)
 	if err != nil {
 		if errors.Is(err, ErrConflict) {
@@ -238,7 +244,12 @@ func (g *generation) reuse(ctx context.Context, c Container) (bool, error) {
 		return false, nil // such a container cannot be started again
 	case StatusCreated, StatusExited:
 	}
-	return c.Labels[labelForm] == form && c.Labels[labelConfig] == g.Resolved.ConfigHash, nil
+	return g.fits(c), nil
+}
+
+// fits reports whether a container of ours is as it would be made now.
+func (g *generation) fits(c Container) bool {
+	return c.Labels[labelForm] == form && c.Labels[labelConfig] == g.Resolved.ConfigHash
 }
 
 // callBack waits for the helper, as long as its container lives.

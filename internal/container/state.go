@@ -35,7 +35,9 @@ func (b *Backend) List(ctx context.Context) ([]sandbox.Info, error) {
 	}
 	byID := make(map[sandbox.ID]Container, len(found))
 	for _, c := range found {
-		byID[sandbox.ID(c.Labels[labelSandbox])] = c
+		if id, ok := b.sandboxOf(c); ok {
+			byID[id] = c
+		}
 	}
 	for i := range infos {
 		if infos[i].Config.Engine != b.opts.Address {
@@ -46,9 +48,7 @@ func (b *Backend) List(ctx context.Context) ([]sandbox.Info, error) {
 		b.overlay(ctx, engine, &infos[i], c, ok)
 	}
 	for id, c := range byID {
-		if id.Valid() && id.Backend() == b.opts.Name {
-			infos = append(infos, b.unrecorded(ctx, engine, id, c))
-		}
+		infos = append(infos, b.unrecorded(ctx, engine, id, c))
 	}
 	return infos, nil
 }
@@ -189,8 +189,8 @@ func (b *Backend) clearAll(ctx context.Context) error {
 	}
 	var failures []error
 	for _, c := range found {
-		id := sandbox.ID(c.Labels[labelSandbox])
-		if c.Status != StatusRunning || !id.Valid() || id.Backend() != b.opts.Name {
+		id, ok := b.sandboxOf(c)
+		if !ok || c.Status != StatusRunning {
 			continue
 		}
 		if rec, err := b.registry.Get(id); err == nil && rec.Info.Owner.Alive() {

@@ -68,10 +68,13 @@ func (c *Client) translate(err error) error {
 	case client.IsErrConnectionFailed(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), broken(err):
 		sentinel = container.ErrUnreachable
 	default:
-		return fmt.Errorf("docker: %s", message(err))
+		return refusal(err)
 	}
 	return &engineError{sentinel: sentinel, text: message(err), err: err}
 }
+
+// refusal is an error in the engine's words that matches nothing.
+func refusal(err error) error { return fmt.Errorf("docker: %s", message(err)) }
 
 // engineError is an error with the engine's words, that matches a sentinel.
 type engineError struct {
@@ -106,9 +109,12 @@ func (c *Client) Create(ctx context.Context, s container.Spec) (container.Create
 		return container.Created{}, c.translate(err)
 	}
 	if image.Config != nil {
-		addVolumes(host, s, slices.Sorted(maps.Keys(image.Config.Volumes)))
+		closeVolumes(host, s, slices.Sorted(maps.Keys(image.Config.Volumes)))
 	}
 	res, err := c.api.ContainerCreate(ctx, client.ContainerCreateOptions{Name: s.Name, Config: config, HostConfig: host})
+	if errdefs.IsNotFound(err) {
+		return container.Created{}, refusal(err) // the image is there, so it is something else
+	}
 	if err != nil {
 		return container.Created{}, c.translate(err)
 	}
@@ -118,8 +124,14 @@ func (c *Client) Create(ctx context.Context, s container.Spec) (container.Create
 // Start starts a container that does not run.
 func (c *Client) Start(ctx context.Context, id string) error {
 	_, err := c.api.ContainerStart(ctx, id, client.ContainerStartOptions{})
-	if errdefs.IsNotModified(err) {
+	switch {
+	case errdefs.IsNotModified(err):
 		return nil
+	case errdefs.IsNotFound(err):
+		// What is not found may be something that the container refers to, such as a network.
+		if _, e := c.Inspect(ctx, id); e == nil {
+			return refusal(err)
+		}
 	}
 	return c.translate(err)
 }

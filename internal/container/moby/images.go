@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/moby/moby/api/pkg/stdcopy"
@@ -26,6 +28,7 @@ func (c *Client) Image(ctx context.Context, name string) (container.Image, error
 	}
 	if res.Config != nil {
 		image.Env = res.Config.Env
+		image.Volumes = slices.Sorted(maps.Keys(res.Config.Volumes))
 	}
 	return image, nil
 }

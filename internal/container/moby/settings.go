@@ -91,7 +91,11 @@ func addMount(host *dockercontainer.HostConfig, m container.Mount) error {
 		if m.ReadOnly {
 			mode = "ro"
 		}
-		host.Binds = append(host.Binds, m.Source+":"+m.Target+":"+mode+",z")
+		label := "z"
+		if m.Private {
+			label = "Z"
+		}
+		host.Binds = append(host.Binds, m.Source+":"+m.Target+":"+mode+","+label)
 	default:
 		host.Mounts = append(host.Mounts, mount.Mount{
 			Type: mount.TypeBind, Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly,
@@ -129,14 +133,25 @@ func gpus(want string) (dockercontainer.DeviceRequest, error) {
 	return r, nil
 }
 
-// addVolumes adds the places that the image declares to be volumes, where nothing else is mounted. The
-// engine would make them writable, also below a read-only root.
-func addVolumes(host *dockercontainer.HostConfig, s container.Spec, places []string) {
+// kernelPaths are those that the engine makes read-only where it is not told which.
+func kernelPaths() []string {
+	return []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+}
+
+// closeVolumes makes the volumes that the image declares read-only below a read-only root. The engine
+// makes them for every container, where nothing else is mounted, and takes no mode for them.
+func closeVolumes(host *dockercontainer.HostConfig, s container.Spec, places []string) {
+	if !s.ReadOnlyRoot || s.Privileged {
+		return
+	}
+	var open []string
 	for _, place := range places {
 		place = path.Clean("/" + place)
-		if slices.ContainsFunc(s.Mounts, func(m container.Mount) bool { return m.Target == place }) {
-			continue
+		if !slices.ContainsFunc(s.Mounts, func(m container.Mount) bool { return m.Target == place }) {
+			open = append(open, place)
 		}
-		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeVolume, Target: place, ReadOnly: s.ReadOnlyRoot})
+	}
+	if len(open) > 0 {
+		host.ReadonlyPaths = append(kernelPaths(), open...)
 	}
 }
