@@ -13,7 +13,6 @@ import (
 
 	"github.com/workberth/workberth/fsbridge"
 	"github.com/workberth/workberth/internal/config"
-	"github.com/workberth/workberth/internal/owner"
 	"github.com/workberth/workberth/sandbox"
 )
 
@@ -83,7 +82,7 @@ func (a *app) explain(ctx context.Context, t *target, e *explanation, args []str
 	for _, f := range res.Findings {
 		e.allow(f.What, "dangerous ("+f.Rule+"), permitted by allowDangerous from "+eff.Source("allowDangerous"))
 	}
-	s, err := owner.Connect(ctx, owner.Request{Backend: backend, ID: res.ID, Spec: res.Spec}, a.ownerOptions())
+	s, err := a.connect(ctx, t, backend, res)
 	if err != nil {
 		for _, err := range split(err) {
 			e.refuseSetting(err, eff)

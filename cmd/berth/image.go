@@ -22,6 +22,8 @@ type imager interface {
 	TakeArchive(ctx context.Context, a container.Archive) error
 	ImportImage(ctx context.Context, name string, rootfs io.Reader) (id string, err error)
 	LoadImages(ctx context.Context, archive io.Reader) ([]string, error)
+	FetchImage(ctx context.Context, name string, progress func(line string)) error
+	Close() error
 	PullImage(ctx context.Context, name string, progress func(line string)) error
 }
 
@@ -41,20 +43,24 @@ func (a *app) openImager(name, engine string) (imager, error) {
 	return i, nil
 }
 
-// takeArchive sees that the image of --image-archive is on the engine.
-func (a *app) takeArchive(ctx context.Context, t *target) error {
-	if t.archive == "" {
+// bringImage sees that the image of a sandbox is on the engine, and shows how it goes.
+func (a *app) bringImage(ctx context.Context, t *target, backend string, c sandbox.Config) error {
+	if c.Image == "" {
 		return nil
 	}
-	eff, err := t.effective(a)
+	b, err := a.openBackend(backend, c.Engine, a.logger())
 	if err != nil {
 		return err
 	}
-	b, err := a.openImager(eff.Backend, eff.Config.Engine)
-	if err != nil {
-		return err
+	i, ok := b.(imager)
+	if !ok {
+		return nil // it refuses the image itself
 	}
-	return b.TakeArchive(ctx, *t.found)
+	defer i.Close()
+	if t.found != nil {
+		return i.TakeArchive(ctx, *t.found)
+	}
+	return i.FetchImage(ctx, c.Image, func(line string) { fmt.Fprintln(a.stderr, line) })
 }
 
 // newImage is "berth image".
@@ -99,6 +105,7 @@ func newImageImport(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			defer b.Close()
 			src, err := openRootfs(args[0])
 			if err != nil {
 				return &sandbox.Problem{
@@ -132,6 +139,7 @@ func newImageLoad(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			defer b.Close()
 			src := io.NopCloser(a.stdin)
 			if args[0] != "-" {
 				f, err := os.Open(args[0])
@@ -166,6 +174,7 @@ func newImagePull(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			defer b.Close()
 			return b.PullImage(cmd.Context(), args[0], func(line string) { fmt.Fprintln(a.stderr, line) })
 		},
 	}

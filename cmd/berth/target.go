@@ -133,14 +133,18 @@ func (a *app) resolve(t *target) (backend string, res sandbox.Resolved, err erro
 
 // open connects to the sandbox that the target names, starting it on demand.
 func (a *app) open(ctx context.Context, t *target) (*owner.Handle, error) {
-	if err := a.takeArchive(ctx, t); err != nil {
-		return nil, err
-	}
 	backend, res, err := a.resolve(t)
 	if err != nil {
 		return nil, err
 	}
-	return owner.Connect(ctx, owner.Request{Backend: backend, ID: res.ID, Spec: res.Spec}, a.ownerOptions())
+	return a.connect(ctx, t, backend, res)
+}
+
+// connect connects to a resolved sandbox, starting it on demand.
+func (a *app) connect(ctx context.Context, t *target, backend string, res sandbox.Resolved) (*owner.Handle, error) {
+	opts := a.ownerOptions()
+	opts.BeforeStart = func(ctx context.Context) error { return a.bringImage(ctx, t, backend, res.Spec.Config) }
+	return owner.Connect(ctx, owner.Request{Backend: backend, ID: res.ID, Spec: res.Spec}, opts)
 }
 
 // dial connects to the sandbox that the target names if it is running.

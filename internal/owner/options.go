@@ -1,6 +1,7 @@
 package owner
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"strings"
@@ -35,6 +36,9 @@ type Options struct {
 	// StartTimeout bounds the start of an owner with its sandbox, setup command
 	// included; zero means 5 minutes.
 	StartTimeout time.Duration
+	// BeforeStart is called before an owner is started, and not where there is one; its error is
+	// Connect's. Nil means nothing to do.
+	BeforeStart func(ctx context.Context) error
 	// Logger may be nil.
 	Logger *slog.Logger
 }

@@ -21,6 +21,11 @@ const maxAnswer = 1 << 20
 
 // spawn starts an owner and waits until it serves or says why it cannot.
 func spawn(ctx context.Context, req Request, opts Options) error {
+	if opts.BeforeStart != nil {
+		if err := opts.BeforeStart(ctx); err != nil {
+			return err
+		}
+	}
 	timeout := opts.StartTimeout
 	if timeout <= 0 {
 		timeout = 5 * time.Minute
