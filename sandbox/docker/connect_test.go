@@ -2,78 +2,72 @@ package docker
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/workberth/workberth/sandbox"
 )
 
-// environment is a test's environment variables.
-type environment map[string]string
-
-func (e environment) get(name string) string { return e[name] }
-
-// The engine is found as the docker program finds it.
-func TestFind(t *testing.T) {
-	home := t.TempDir()
-	config := filepath.Join(home, ".docker")
-	sum := sha256.Sum256([]byte("work"))
-	id := hex.EncodeToString(sum[:])
-	for path, content := range map[string]string{
-		"config.json":                           `{"currentContext":"work"}`,
-		"contexts/meta/" + id + "/meta.json":    `{"Name":"work","Endpoints":{"docker":{"Host":"tcp://127.0.0.1:2376"}}}`,
-		"contexts/tls/" + id + "/docker/ca.pem": "x",
-	} {
-		path = filepath.Join(config, path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, c := range map[string]struct {
+// An engine on another machine is refused before it is asked for anything, whoever has named it: the
+// workspace is not there. C051
+func TestElsewhere(t *testing.T) {
+	home, ws := t.TempDir(), t.TempDir()
+	writeContext(t, home, "away", "ssh://user@far.example")
+	for name, tc := range map[string]struct {
 		host string
-		env  environment
-		want string
-		tls  bool
-		fail bool
+		env  map[string]string
+		from string
 	}{
-		"explicit":        {host: "unix:///a", env: environment{"DOCKER_HOST": "unix:///b"}, want: "unix:///a"},
-		"DOCKER_HOST":     {env: environment{"DOCKER_HOST": "unix:///b", "HOME": home}, want: "unix:///b"},
-		"context in use":  {env: environment{"HOME": home}, want: "tcp://127.0.0.1:2376", tls: true},
-		"DOCKER_CONFIG":   {env: environment{"HOME": "/nowhere", "DOCKER_CONFIG": config}, want: "tcp://127.0.0.1:2376", tls: true},
-		"default context": {env: environment{"HOME": home, "DOCKER_CONTEXT": "default"}, want: "unix:///var/run/docker.sock"},
-		"nothing":         {env: environment{"HOME": "/nowhere"}, want: "unix:///var/run/docker.sock"},
-		"unknown context": {env: environment{"HOME": home, "DOCKER_CONTEXT": "other"}, fail: true},
-		"with TLS":        {env: environment{"DOCKER_HOST": "tcp://127.0.0.1:1", "DOCKER_TLS_VERIFY": "1", "HOME": home}, want: "tcp://127.0.0.1:1", tls: true},
+		"ssh":              {host: "ssh://user@127.0.0.1:42222", from: "configuration"},
+		"tcp":              {host: "tcp://192.0.2.1:2375", from: "configuration"},
+		"tcp by name":      {host: "tcp://far.example:2375", from: "configuration"},
+		"tcp like local":   {host: "tcp://localhost.far.example:2375", from: "configuration"},
+		"http":             {host: "http://192.0.2.1:2375", from: "configuration"},
+		"variable":         {env: map[string]string{"DOCKER_HOST": "ssh://far.example"}, from: "DOCKER_HOST"},
+		"variable and TLS": {env: map[string]string{"DOCKER_HOST": "tcp://192.0.2.1:2376", "DOCKER_TLS_VERIFY": "1"}, from: "DOCKER_HOST"},
+		"context":          {env: map[string]string{"DOCKER_CONTEXT": "away"}, from: "away"},
+		"context in use":   {env: map[string]string{"IN_USE": "away"}, from: "away"},
 	} {
-		e, err := find(Options{Host: c.host, Getenv: c.env.get})
-		if c.fail != (err != nil) || e.host != c.want || (e.tls != "") != c.tls {
-			t.Errorf("%s: %+v, %v", name, e, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			config := filepath.Join(home, ".docker", "config.json")
+			if err := os.WriteFile(config, fmt.Appendf(nil, `{"currentContext": %q}`, tc.env["IN_USE"]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			b, err := New(Options{Host: tc.host, StateDir: filepath.Join(t.TempDir(), "state"), Getenv: func(name string) string {
+				if name == "HOME" {
+					return home
+				}
+				return tc.env[name]
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = b.Ensure(t.Context(), sandbox.Spec{Scope: sandbox.ScopeSession, Session: "s", Workspace: ws, Config: sandbox.DefaultConfig()})
+			var p *sandbox.Problem
+			if !errors.As(err, &p) || !errors.Is(err, sandbox.ErrUnavailable) || !strings.Contains(p.What, tc.from) ||
+				!strings.Contains(p.Rule, "another machine") || p.Remedy == "" {
+				t.Errorf("error %v", err)
+			}
+			if d := b.Check(t.Context()); d.Usable {
+				t.Errorf("usable: %+v", d)
+			}
+		})
 	}
 }
 
-// An engine on another machine is refused, however it is named.
-func TestElsewhere(t *testing.T) {
-	for address, there := range map[string]bool{
-		"ssh://me@build": true, "tcp://10.0.0.1:2375": true, "tcp://build:2376": true, "https://build": true,
-		"tcp://127.0.0.1:2375": false, "tcp://localhost:2375": false, "tcp://[::1]:2375": false, "unix:///run/docker.sock": false,
-	} {
-		engine, err := connect(endpoint{host: address, from: "a test"}, nil)
-		var p *sandbox.Problem
-		if there && (!errors.As(err, &p) || !errors.Is(err, sandbox.ErrUnavailable) || p.Remedy == "") {
-			t.Errorf("%s: %v", address, err)
-		}
-		if !there && err != nil {
-			t.Errorf("%s: %v", address, err)
-		}
-		if engine != nil {
-			_ = engine.Close()
-		}
+// writeContext makes a context of the docker program.
+func writeContext(t *testing.T, home, name, host string) {
+	t.Helper()
+	dir := filepath.Join(home, ".docker", "contexts", "meta", fmt.Sprintf("%x", sha256.Sum256([]byte(name))))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := connect(endpoint{host: "/run/docker.sock"}, nil); !errors.Is(err, sandbox.ErrUnavailable) {
-		t.Errorf("no address: %v", err)
+	meta := fmt.Sprintf(`{"Name": %q, "Endpoints": {"docker": {"Host": %q}}}`, name, host)
+	if err := os.WriteFile(filepath.Join(dir, "meta.json"), []byte(meta), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
