@@ -105,7 +105,11 @@ func (b *Backend) connect(ctx context.Context) (Engine, Description, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.engine != nil {
-		return b.engine, b.about, nil
+		if m, ok := b.engine.(mortal); !ok || !m.Ended() {
+			return b.engine, b.about, nil
+		}
+		_ = b.engine.Close() // it is over, and with it what it held
+		b.engine = nil
 	}
 	engine, err := b.opts.Connect(ctx)
 	if err != nil {
@@ -118,6 +122,9 @@ func (b *Backend) connect(ctx context.Context) (Engine, Description, error) {
 	b.engine, b.about = engine, about
 	return engine, about, nil
 }
+
+// mortal is an engine that can end for good, so that another one has to be connected.
+type mortal interface{ Ended() bool }
 
 // unreachable explains an engine that does not answer.
 func (b *Backend) unreachable(err error) error {

@@ -46,8 +46,8 @@ func (r *runtime) watch() { r.once.Do(func() { go r.wait() }) }
 // wait waits for the end. An engine that does not answer, for one that is being restarted, is asked
 // again until it does.
 func (r *runtime) wait() {
-	defer close(r.done)
 	defer r.stop()
+	defer close(r.done)
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		_, err := r.engine.Wait(r.waiting, r.id)
 		if err == nil {
@@ -71,7 +71,8 @@ func (r *runtime) wait() {
 }
 
 // kill kills every process of a container. One that is just being started or that is just ending may
-// refuse that; it is asked again until it either runs or does not.
+// refuse that; it is asked again until it either runs or does not. An engine that does not answer, for one
+// that is being restarted, is asked until ctx ends.
 func kill(ctx context.Context, engine Engine, id string) error {
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		err := engine.Kill(ctx, id)
@@ -82,12 +83,13 @@ func kill(ctx context.Context, engine Engine, id string) error {
 		switch {
 		case errors.Is(e, ErrNotFound):
 			return nil
+		case errors.Is(e, ErrUnreachable):
 		case e != nil:
 			return err
 		case c.Status == StatusExited, c.Status == StatusDead:
 			return nil
 		case pause == lastRetry:
-			return err
+			return err // it runs, and the engine does not want to
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -120,16 +122,25 @@ func (r *runtime) Kill(ctx context.Context) error {
 		return nil
 	default:
 	}
-	if err := kill(ctx, r.engine, r.id); err != nil {
-		return fmt.Errorf("%s: %w", r.name, err)
-	}
 	r.watch() // one that was never started does not run either
+	killing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(r.waiting, cancel) // it has ended by itself
+	defer stop()
+	err := kill(killing, r.engine, r.id)
+	if err == nil {
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
 	select {
 	case <-r.done:
 		return nil
-	case <-ctx.Done():
+	default:
 		r.stop() // nobody asks any more
-		return fmt.Errorf("%s does not end: %w", r.name, ctx.Err())
+		return fmt.Errorf("%s does not end: %w", r.name, err)
 	}
 }
 

@@ -118,6 +118,16 @@ func mayRaiseLimits() bool {
 	return data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
 }
 
+// Ended reports that the service is over.
+func (s *service) Ended() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // Close ends the service.
 func (s *service) Close() error {
 	var err error
