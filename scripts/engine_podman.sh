@@ -110,11 +110,15 @@ podman_driver() {
 # podman_settings DIR RUNTIME DRIVER LOCKS writes the settings of a service and sets podman, its command line.
 # Locks of kind shm are in /dev/shm under a name that all services share which see the same one.
 podman_settings() {
-	local dir=$1
+	local dir=$1 files processes
+	# Podman's own defaults are above what this process may give.
+	files=$(ulimit -Hn) processes=$(ulimit -Hu)
+	[ "$files" != unlimited ] || files=1048576
+	[ "$processes" != unlimited ] || processes=4194304
 	mkdir -p "$dir/tmp"
 	cat >"$dir/containers.conf" <<-CONF
 		[containers]
-		default_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]
+		default_ulimits = ["nofile=$files:$files", "nproc=$processes:$processes"]
 		log_driver = "k8s-file"
 		[engine]
 		runtime = "$2"
