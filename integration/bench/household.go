@@ -17,9 +17,9 @@ type household struct {
 	helper, inside memory
 }
 
-// households waits until nothing starts or ends any more in the crowd: what ran the last commands may
-// take a moment to go. Then it looks at each sandbox.
-func (c *crowd) households(ctx context.Context) ([]household, error) {
+// households waits until nothing starts or ends any more in the n sandboxes of the crowd: what ran the
+// last commands may take a moment to go. Then it looks at each of them.
+func (c *crowd) households(ctx context.Context, n int) ([]household, error) {
 	roots, err := c.roots(ctx)
 	if err != nil {
 		return nil, err
@@ -33,8 +33,8 @@ func (c *crowd) households(ctx context.Context) ([]household, error) {
 		find = containerHouseholds
 	}
 	found, err := find(all, roots)
-	if err == nil && len(found) != len(c.boxes) {
-		err = fmt.Errorf("%d helpers in %d idle sandboxes", len(found), len(c.boxes))
+	if err == nil && len(found) != n {
+		err = fmt.Errorf("%d helpers in %d idle sandboxes", len(found), n)
 	}
 	return found, err
 }

@@ -26,7 +26,7 @@ type Machine struct {
 	Go         string `json:"go"`
 	Program    string `json:"program"` // version of berth
 	Bubblewrap string `json:"bubblewrap"`
-	// Engines are engine and client of each container engine, or why there is none.
+	// Docker and Podman are engine and client, or why there is none.
 	Docker string `json:"docker"`
 	Podman string `json:"podman"`
 }

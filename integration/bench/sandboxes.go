@@ -41,14 +41,15 @@ func sandboxes(ctx context.Context, b *Bench) (rows []Row, err error) {
 	if err != nil {
 		return nil, err
 	}
+	idle, err := c.idle(ctx, n)
+	made := (2*rounds + 1) * n
 	wrong := Row{
-		Measured: fmt.Sprintf("of %d sandboxes, those that failed", 2*rounds*n),
-		Ours:     tally(len(c.failures), 2*rounds*n), Budget: Budget{Zero: true},
+		Measured: fmt.Sprintf("of %d sandboxes, those that failed", made),
+		Ours:     tally(len(c.failures), made), Budget: Budget{Zero: true},
 	}
 	if len(c.failures) > 0 {
 		wrong.Note = tail(c.failures[0].Error())
 	}
-	idle, err := c.idle(ctx, n)
 	rows = append([]Row{row, wrong}, idle...)
 	if err != nil {
 		return rows, err
@@ -118,7 +119,7 @@ func (c *crowd) idle(ctx context.Context, n int) ([]Row, error) {
 		return nil, err
 	}
 	grown := max(after.pss-before.pss, 0) / float64(n)
-	households, err := c.households(ctx)
+	households, err := c.households(ctx, n)
 	if err != nil {
 		return nil, err
 	}
