@@ -1,6 +1,7 @@
 package docker_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/workberth/workberth/internal/container"
@@ -21,7 +22,7 @@ func subject() containertest.Subject {
 	}
 }
 
-func TestMain(m *testing.M) { containertest.Main(m, subject()) }
+func TestMain(m *testing.M) { os.Exit(containertest.Main(m, subject())) }
 
 // The suite, as the user that runs the tests and as an ordinary one. SBX-06
 func TestConformance(t *testing.T) { backendtest.Run(t, subject().Target(t)) }

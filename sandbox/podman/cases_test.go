@@ -6,3 +6,5 @@ import "testing"
 func TestCases(t *testing.T) { subject(four).Cases(t) }
 
 func TestCasesFive(t *testing.T) { subject(five).Cases(t) }
+
+func TestCasesRootless(t *testing.T) { subject(rootless).CasesRootless(t) }

@@ -1,6 +1,7 @@
 package podman_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -33,7 +34,9 @@ const (
 	rootless = "BERTH_TEST_PODMAN_ROOTLESS"
 )
 
-func TestMain(m *testing.M) { containertest.Main(m, subject(four), subject(five), subject(rootless)) }
+func TestMain(m *testing.M) {
+	os.Exit(containertest.Main(m, subject(four), subject(five), subject(rootless)))
+}
 
 // The suite, as the user that runs the tests and as an ordinary one. SBX-06
 func TestConformance(t *testing.T) { backendtest.Run(t, subject(four).Target(t)) }

@@ -70,12 +70,9 @@ func Need(t testing.TB, what string) {
 	t.Skip(what)
 }
 
-// Main is TestMain: it makes the guest helper and brings the image to the engines.
-func Main(m *testing.M, subjects ...Subject) {
-	os.Exit(run(m, subjects))
-}
-
-func run(m *testing.M, subjects []Subject) int {
+// Main is what TestMain ends the process with: it makes the guest helper, brings the image to the
+// engines, and runs the tests.
+func Main(m *testing.M, subjects ...Subject) int {
 	fail := func(err error) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
