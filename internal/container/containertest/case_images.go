@@ -56,15 +56,18 @@ func caseDiesAtOnce(k *kit) {
 	}
 	// A sandbox that worked before.
 	k.Setenv(helperbin.EnvPath, helper)
-	writable := func(c *sandbox.Config) { c.ReadOnlyRoot = false; c.User = "0:0" }
+	root, err := layer(true)
+	k.must(err)
+	image := k.image(root, nil)
+	writable := func(c *sandbox.Config) { c.ReadOnlyRoot, c.Image = false, image }
 	sb := k.ensure(k.b, writable)
-	k.wantOutput(sb, "echo kept > /root/f; echo on", "on")
+	k.wantOutput(sb, "echo kept > /vol/f; echo on", "on")
 	k.must(sb.Close())
 	k.Setenv(helperbin.EnvPath, dying)
 	_, err = k.open("state").Ensure(k.ctx, k.spec(writable))
 	k.refused(err, sandbox.ErrUnavailable, "exit code 127", "applet not found")
 	k.Setenv(helperbin.EnvPath, helper)
-	k.wantOutput(k.ensure(k.open("state"), writable), "cat /root/f", "kept")
+	k.wantOutput(k.ensure(k.open("state"), writable), "cat /vol/f", "kept")
 }
 
 // caseImageWishes: what an image declares does not change what runs, as whom, where, and what it may
@@ -91,7 +94,7 @@ func caseImageWishes(k *kit) {
 		k.Errorf("labels %v", c.Labels)
 	}
 	k.wantOutput(sb, "id -u; id -g; pwd", strconv.Itoa(os.Getuid())+"\n"+strconv.Itoa(os.Getgid())+"\n/workspace")
-	k.wantOutput(sb, "mytool; echo $PATH; echo $HOME; echo $USER; echo \"$FROM_IMAGE\"", "mine\n/opt/t:/bin\n/tmp/home\nroot\na\nb")
+	k.wantOutput(sb, "mytool; echo $PATH; echo $HOME; [ $USER != image ] && echo \"$FROM_IMAGE\"", "mine\n/opt/t:/bin\n/tmp/home\na\nb")
 	k.wantOutput(sb, "cat /vol/f; touch /vol/g 2>/dev/null && echo wrote", "of the image")
 	k.wantOutput(sb, "touch here; ls", "here")
 	var state struct {

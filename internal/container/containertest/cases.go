@@ -36,6 +36,15 @@ func (s Subject) Cases(t *testing.T) {
 // patience bounds every test, against hangs only.
 const patience = 2 * time.Minute
 
+// CasesRootless does so as the ordinary user whose engine it is. C043 C047
+func (s Subject) CasesRootless(t *testing.T) {
+	if os.Geteuid() != 0 {
+		s.Cases(t)
+		return
+	}
+	s.rerunAsOwner(t)
+}
+
 // run gives a test its kit.
 func (s Subject) run(t *testing.T, test func(*kit)) {
 	address := s.Address(t)

@@ -64,11 +64,17 @@ func (s Subject) OrdinaryUser(t *testing.T) {
 
 // Rootless runs the suite as the ordinary user whose engine it is.
 func (s Subject) Rootless(t *testing.T) {
-	address := s.Address(t)
 	if os.Geteuid() != 0 {
 		backendtest.Run(t, s.Target(t))
 		return
 	}
+	s.rerunAsOwner(t)
+}
+
+// rerunAsOwner runs the test as the ordinary user whose engine it is.
+func (s Subject) rerunAsOwner(t *testing.T) {
+	t.Helper()
+	address := s.Address(t)
 	if owner := os.Getenv(s.Var + "_USER"); owner != strconv.Itoa(asuser.UID) {
 		Need(t, fmt.Sprintf("the rootless engine belongs to user %q, the tests can only be user %d", owner, asuser.UID))
 	}

@@ -33,7 +33,10 @@ func files(contents map[string]string) addition {
 func layer(withBusybox bool, add ...addition) ([]byte, error) {
 	var r rootfs
 	r.begin()
-	for _, dir := range []string{"bin", "etc", "tmp", "proc", "sys", "dev", "run", "opt", "opt/t", "vol", "home"} {
+	for _, dir := range []string{"bin", "etc", "proc", "sys", "dev", "run", "opt", "opt/t"} {
+		r.add(tar.Header{Name: dir + "/", Typeflag: tar.TypeDir, Mode: 0o755}, nil)
+	}
+	for _, dir := range []string{"tmp", "vol", "home"} { // whoever runs can write here, if anybody can
 		r.add(tar.Header{Name: dir + "/", Typeflag: tar.TypeDir, Mode: 0o1777}, nil)
 	}
 	if withBusybox {
