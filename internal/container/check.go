@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -55,9 +54,9 @@ type adder func(name string, result sandbox.CheckResult, detail, remedy string)
 
 // checkUser looks at whose rights containers have.
 func (b *Backend) checkUser(about Description, add adder) {
-	switch {
-	case about.Rootless && os.Geteuid() == 0:
-		add("user", sandbox.CheckFail, "the engine is rootless and this is root", "use the engine's own user, or a rootful engine")
+	switch err := checkUser(about); {
+	case err != nil:
+		add("user", sandbox.CheckFail, err.Error(), remedyOf(err, ""))
 	case about.Rootless:
 		add("user", sandbox.CheckOK, "rootless: containers have no more rights than this user", "")
 	default:

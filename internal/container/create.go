@@ -57,7 +57,7 @@ func (b *Backend) newPlan(
 		Name: b.containerName(r.ID), Image: image.ID, Labels: b.labels(r),
 		Argv: p.argv(), User: fmt.Sprintf("%d:%d", a.InsideUID, a.InsideGID), Workdir: "/", Hostname: hostname(r.ID),
 		ReadOnlyRoot: c.ReadOnlyRoot, Network: c.Network, PidMode: c.PidMode, CapAdd: c.CapAdd, Privileged: c.Privileged,
-		Env: ownVariables(), Seccomp: seccomp, KeepID: about.Rootless, GPUs: c.GPUs,
+		Env: ownVariables(), Seccomp: seccomp, KeepID: about.Rootless && about.KeepsID, GPUs: c.GPUs,
 	}
 	if p.spec.PidMode == "private" {
 		p.spec.PidMode = ""

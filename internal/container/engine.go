@@ -64,6 +64,8 @@ type Description struct {
 	ID string
 	// Rootless: the engine and its containers run with an ordinary user's rights.
 	Rootless bool
+	// KeepsID: without root's rights, it can give that user the same number inside.
+	KeepsID bool
 	// OS and Arch are those of the engine's machine in Go's words; Kernel is its release.
 	OS, Arch, Kernel string
 	// CgroupVersion is "1" or "2", CgroupManager who makes the groups.

@@ -3,6 +3,7 @@ package container
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/workberth/workberth/internal/guest/proc"
@@ -68,10 +69,16 @@ func (b *Backend) limitsFor(want sandbox.Limits, about Description, uid int) (*l
 
 // checkUser refuses an engine whose containers would belong to somebody else.
 func checkUser(about Description) error {
-	if about.Rootless && os.Geteuid() == 0 {
+	switch {
+	case about.Rootless && os.Geteuid() == 0:
 		return &sandbox.Problem{
 			What: "a rootless engine, used by root", Rule: "its containers would belong to another user than the workspace",
 			Remedy: "use the engine's own user, or a rootful engine", Err: sandbox.ErrUnavailable,
+		}
+	case !about.Rootless && slices.Contains(about.Security, "userns"):
+		return &sandbox.Problem{
+			What: "an engine that maps the users of its containers to others", Rule: "they could not use the workspace, and what they write would belong to nobody",
+			Remedy: "set no userns-remap for the engine, or use a rootless one", Err: sandbox.ErrUnavailable,
 		}
 	}
 	return nil

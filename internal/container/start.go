@@ -71,7 +71,7 @@ func (g *generation) prepare(ctx context.Context) error {
 	if err := checkUser(g.about); err != nil {
 		return err
 	}
-	account, err := accountFor(spec)
+	account, err := accountFor(spec, g.about)
 	if err != nil {
 		return err
 	}
@@ -107,10 +107,14 @@ func (g *generation) prepare(ctx context.Context) error {
 
 // accountFor decides who runs in the container: the user of the configuration, else the owner of the
 // workspace.
-func accountFor(spec sandbox.Spec) (hostmount.Account, error) {
+func accountFor(spec sandbox.Spec, about Description) (hostmount.Account, error) {
 	a, err := hostmount.AccountFor(spec, os.Geteuid(), os.Getegid())
 	if err != nil {
 		return a, err
+	}
+	if about.Rootless && !about.KeepsID && spec.Config.User == "" {
+		a.InsideUID, a.InsideGID = 0, 0 // which is what such an engine calls its own user
+		return a, nil
 	}
 	// Numbers mean the same inside and outside.
 	a.UID, a.GID = a.InsideUID, a.InsideGID

@@ -2,6 +2,8 @@ package containertest
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -51,6 +53,10 @@ func caseSecrets(k *kit) {
 			k.Errorf("%s tells a secret", what)
 		}
 	}
+	infos, err := k.b.List(k.ctx)
+	if text := fmt.Sprintf("%+v %+v", infos, sb.Info()); err != nil || strings.Contains(text, "secret-of-the-case") {
+		k.Errorf("the description of the sandbox tells a secret (%v)", err)
+	}
 	if !strings.Contains(told["events"], id) {
 		k.Errorf("no events: %.200q", told["events"])
 	}
@@ -98,6 +104,41 @@ func caseForeignLabels(k *kit) {
 	if infos, err := k.b.List(k.ctx); err != nil || len(infos) != 0 {
 		k.Errorf("listed after the removal: %+v, %v", infos, err)
 	}
+}
+
+// casePrune: what nobody has used for long goes with its container; what somebody holds, and what
+// belongs to another directory of records, stays. C057
+func casePrune(k *kit) {
+	discarder, ok := k.b.(interface {
+		Discard(ctx context.Context, claim *sandbox.Claim) error
+	})
+	if !ok {
+		k.Fatal("the backend cannot discard")
+	}
+	old := k.ensure(k.b)
+	gone := k.containerOf(old)
+	k.must(old.Close())
+	held := k.ensure(k.b, func(c *sandbox.Config) { c.ReadOnlyRoot = false })
+	other := k.ensure(k.open("other"))
+	kept := k.containerOf(other)
+	k.must(other.Close())
+	registry, err := sandbox.OpenRegistry(filepath.Join(k.dir, "state"), sandbox.RegistryOptions{})
+	k.must(err)
+	for round, want := range []int{1, 0} {
+		pruned, err := registry.Prune(k.ctx, sandbox.PruneOptions{
+			Backend: k.b.Name(), Default: sandbox.Prune{IdleHours: 1e-9}, Remove: discarder.Discard,
+		})
+		if err != nil || len(pruned) != want || want > 0 && (pruned[0].Info.ID != old.Info().ID || pruned[0].Err != nil) {
+			k.Errorf("round %d: %+v, %v", round, pruned, err)
+		}
+	}
+	if _, err := k.engine.Inspect(k.ctx, gone.ID); !errors.Is(err, container.ErrNotFound) {
+		k.Errorf("the container of what was pruned: %v", err)
+	}
+	if _, err := k.engine.Inspect(k.ctx, kept.ID); err != nil {
+		k.Errorf("the container of another directory of records: %v", err)
+	}
+	k.wantOutput(held, "echo on", "on")
 }
 
 // caseProcesses: who is at the limit of processes is told so, and the next one is not affected. C083

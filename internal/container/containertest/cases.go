@@ -26,7 +26,7 @@ func (s Subject) Cases(t *testing.T) {
 		"paused-under-all": casePausedUnder, "processes-run-out": caseProcesses, "complete-when-busy": caseComplete,
 		"dies-at-once": caseDiesAtOnce, "image-wishes": caseImageWishes, "image-covers-workspace": caseImageCovers,
 		"image-moved": caseImageMoved, "no-shell": caseNoShell, "odd-shell": caseOddShell,
-		"secrets": caseSecrets, "foreign-labels": caseForeignLabels, "odd-names": caseOddNames, "names-not-text": caseNamesNotText,
+		"secrets": caseSecrets, "foreign-labels": caseForeignLabels, "prune": casePrune, "odd-names": caseOddNames, "names-not-text": caseNamesNotText,
 		"sources-change": caseSourcesChange, "parents": caseParents, "engine-sees-other-files": caseOtherFiles,
 	} {
 		t.Run(name, func(t *testing.T) { s.run(t, run) })

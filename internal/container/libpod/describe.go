@@ -43,8 +43,8 @@ func describe(info *Info, api string) container.Description {
 	can := func(controller string) bool { return slices.Contains(host.CgroupControllers, controller) }
 	d := container.Description{
 		Product: "podman", Version: info.Version.Version, API: api,
-		Rootless: host.Security.Rootless,
-		OS:       host.OS, Arch: host.Arch, Kernel: host.Kernel,
+		Rootless: host.Security.Rootless, KeepsID: true,
+		OS: host.OS, Arch: host.Arch, Kernel: host.Kernel,
 		CgroupVersion: strings.TrimPrefix(host.CgroupVersion, "v"), CgroupManager: host.CgroupManager,
 		Storage: info.Store.GraphDriverName, Root: info.Store.GraphRoot,
 		Runtime:   host.OCIRuntime.Name,

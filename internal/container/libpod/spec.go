@@ -119,7 +119,10 @@ func mount(m container.Mount) Mount {
 	}
 	if m.Source != "" {
 		options := []string{bind, access, "rprivate"}
-		if m.Relabel {
+		switch {
+		case m.Relabel && m.Private:
+			options = append(options, "Z")
+		case m.Relabel:
 			options = append(options, "z")
 		}
 		return Mount{Destination: m.Target, Type: "bind", Source: m.Source, Options: options}

@@ -22,7 +22,7 @@ func hardened() container.Spec {
 		Name: "n", Image: "img", Labels: map[string]string{"a": "b"}, Argv: []string{"/bin/x", "y z", ""},
 		Env: []string{"A=1", "B=x=y", "C=", "A=2"}, User: "1:2", Workdir: "/w", Hostname: "h", ReadOnlyRoot: true, Network: "none",
 		Mounts: []container.Mount{
-			{Target: "/ro", Source: "/src", ReadOnly: true}, {Target: "/rw", Source: "/src2", Relabel: true},
+			{Target: "/ro", Source: "/src", ReadOnly: true}, {Target: "/rw", Source: "/src2", Relabel: true}, {Target: "/own", Source: "/src3", Relabel: true, Private: true},
 			{Target: "/tmp", Size: 1024, Mode: 0o1777}, {Target: "/bare", ReadOnly: true},
 		},
 		CapAdd: []string{"NET_ADMIN"},
@@ -48,6 +48,7 @@ func TestGenerator(t *testing.T) {
 		"mounts": [
 			{"destination": "/ro", "type": "bind", "source": "/src", "options": ["bind", "ro", "rprivate"]},
 			{"destination": "/rw", "type": "bind", "source": "/src2", "options": ["rbind", "rw", "rprivate", "z"]},
+			{"destination": "/own", "type": "bind", "source": "/src3", "options": ["rbind", "rw", "rprivate", "Z"]},
 			{"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": ["rw", "nosuid", "nodev", "exec", "notmpcopyup", "size=1024", "mode=1777"]},
 			{"destination": "/bare", "type": "tmpfs", "source": "tmpfs", "options": ["ro", "nosuid", "nodev", "exec", "notmpcopyup"]},
 			{"destination": "/dev/shm", "type": "tmpfs", "source": "tmpfs", "options": ["rw", "nosuid", "nodev", "noexec", "notmpcopyup", "size=67108864", "mode=1777"]}
@@ -104,7 +105,7 @@ func TestGeneratorVariants(t *testing.T) {
 		{"two GPUs", func(s *container.Spec) { s.GPUs = "2" }, surroundings{}, func(g *SpecGenerator) bool {
 			return slices.Equal(g.Devices, []LinuxDevice{{"nvidia.com/gpu=0"}, {"nvidia.com/gpu=1"}})
 		}},
-		{"writable root", func(s *container.Spec) { s.ReadOnlyRoot = false }, surroundings{}, func(g *SpecGenerator) bool { return len(g.Mounts) == 4 && !g.ReadOnlyFilesystem }},
+		{"writable root", func(s *container.Spec) { s.ReadOnlyRoot = false }, surroundings{}, func(g *SpecGenerator) bool { return len(g.Mounts) == 5 && !g.ReadOnlyFilesystem }},
 		{"own shared memory", func(s *container.Spec) { s.Mounts = []container.Mount{{Target: "/dev/shm"}} }, surroundings{}, func(g *SpecGenerator) bool { return len(g.Mounts) == 1 }},
 	} {
 		s := hardened()
