@@ -7,6 +7,9 @@
 // missed is reported as missed and is no error: time depends on the machine. Wrong bytes, a process
 // that survives or a command that fails are errors.
 //
+// Each backend is measured by itself. The peer of a container backend is its own engine, asked for the
+// same by its program and by its API; bubblewrap's are the plain program and a Docker engine.
+//
 // The package drives the public interfaces of sandbox and fsbridge, and the berth program through
 // its command line. It must not know how a backend does what it does.
 package bench
