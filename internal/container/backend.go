@@ -164,7 +164,7 @@ func (b *Backend) Features() sandbox.Features {
 		Access: []sandbox.Access{sandbox.AccessNone, sandbox.AccessReadOnly, sandbox.AccessReadWrite},
 		TTY:    true, ProcessCleanup: true, ProcessNamespace: true,
 		Seccomp: true, ReadOnlyRoot: true, Tmpfs: true, Binds: true, Image: true,
-		PidsLimit: err != nil || about.PidsLimit || about.Rootless, MemoryLimit: err != nil || about.MemoryLimit, CPULimit: err != nil || about.CPULimit,
+		PidsLimit: err != nil || about.PidsLimit || about.Rootless && about.KeepsID, MemoryLimit: err != nil || about.MemoryLimit, CPULimit: err != nil || about.CPULimit,
 	}
 }
 

@@ -42,9 +42,8 @@ func (b *Backend) limitsFor(want sandbox.Limits, about Description, uid int) (*l
 	case about.PidsLimit:
 		l.group.Pids = want.Pids + overhead
 		l.facts["limit.pids"] = strconv.FormatInt(want.Pids, 10) + byGroup
-	case about.Rootless && uid != 0:
-		// Without root's rights a container has a user namespace of its own, for which the kernel
-		// counts.
+	case about.KeepsID && about.Rootless && uid != 0:
+		// Such a container has a user namespace of its own, for which the kernel counts.
 		l.each.Processes = uint64(want.Pids + overhead)
 		l.facts["limit.pids"] = fmt.Sprintf("%d, by RLIMIT_NPROC", want.Pids)
 	default:

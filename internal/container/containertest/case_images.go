@@ -5,8 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/workberth/workberth/fsbridge"
@@ -93,10 +93,13 @@ func caseImageWishes(k *kit) {
 	if c.Labels["io.workberth.sandbox"] != string(sb.Info().ID) || c.Labels["io.workberth.config"] == "x" {
 		k.Errorf("labels %v", c.Labels)
 	}
-	k.wantOutput(sb, "id -u; id -g; pwd", strconv.Itoa(os.Getuid())+"\n"+strconv.Itoa(os.Getgid())+"\n/workspace")
+	k.wantOutput(sb, "echo $(id -u):$(id -g); pwd", sb.Info().Runtime["user"]+"\n/workspace")
 	k.wantOutput(sb, "mytool; echo $PATH; echo $HOME; [ $USER != image ] && echo \"$FROM_IMAGE\"", "mine\n/opt/t:/bin\n/tmp/home\na\nb")
 	k.wantOutput(sb, "cat /vol/f; touch /vol/g 2>/dev/null && echo wrote", "of the image")
 	k.wantOutput(sb, "touch here; ls", "here")
+	if info, err := os.Stat(filepath.Join(k.ws, "here")); err != nil || int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
+		k.Errorf("what it has written: %+v, %v", info, err)
+	}
 	var state struct {
 		Config struct{ Healthcheck struct{ Test []string } }
 		State  struct{ Health *struct{ Status string } }

@@ -38,9 +38,12 @@ func caseSecrets(k *kit) {
 	told := map[string]string{
 		"inspect": k.inspect(id),
 		"list":    string(k.api(http.MethodGet, "/containers/json?all=1")),
-		"top":     string(k.api(http.MethodGet, "/containers/"+id+"/top?ps_args="+url.QueryEscape("-ef"))),
 		"logs":    string(k.api(http.MethodGet, "/containers/"+id+"/logs?stdout=1&stderr=1")),
 		"events":  string(k.api(http.MethodGet, fmt.Sprintf("/events?since=%d&until=%d", begin, until))),
+	}
+	top, status := k.call(k.ctx, http.MethodGet, "/containers/"+id+"/top?ps_args="+url.QueryEscape("-ef"))
+	if told["top"] = string(top); status != http.StatusOK && k.pauses() { // it takes a control group
+		k.Errorf("top: %d %s", status, top)
 	}
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	k.must(err)
