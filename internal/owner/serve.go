@@ -142,7 +142,7 @@ func (o *daemon) serve(ctx context.Context) error {
 	go func() {
 		select {
 		case <-o.sb.Done():
-			end(fmt.Errorf("the sandbox has ended: %w", o.sb.Err()))
+			_ = o.listener.Close() // it is closed once
 		case <-ctx.Done():
 		}
 	}()
@@ -156,7 +156,7 @@ func (o *daemon) serve(ctx context.Context) error {
 				o.log.Warn("accept", "error", err)
 				continue
 			}
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && !o.over() {
 				end(err)
 			}
 			break
@@ -172,10 +172,43 @@ func (o *daemon) serve(ctx context.Context) error {
 			o.connection(ctx, c)
 		})
 	}
+	if o.over() {
+		o.lastWords(ctx)
+		end(fmt.Errorf("the sandbox has ended: %w", o.sb.Err()))
+	}
 	o.log.Info("the owner ends", "reason", context.Cause(ctx))
 	o.conns.Wait()
 	o.close()
 	return nil
+}
+
+// over reports that the sandbox has ended.
+func (o *daemon) over() bool {
+	select {
+	case <-o.sb.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// lastWordsBound is how long clients of a sandbox that has ended may take to hear of it.
+const lastWordsBound = 3 * time.Second
+
+// lastWords waits until every client of a sandbox that has ended has been told how, and has gone.
+func (o *daemon) lastWords(ctx context.Context) {
+	gone := make(chan struct{})
+	go func() {
+		o.conns.Wait()
+		close(gone)
+	}()
+	timer := time.NewTimer(lastWordsBound)
+	defer timer.Stop()
+	select {
+	case <-gone:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // temporary reports an accept error that passes.
