@@ -110,11 +110,13 @@ podman_driver() {
 # podman_settings DIR RUNTIME DRIVER LOCKS writes the settings of a service and sets podman, its command line.
 # Locks of kind shm are in /dev/shm under a name that all services share which see the same one.
 podman_settings() {
-	local dir=$1 files processes
+	local dir=$1 files processes most
 	# Podman's own defaults are above what this process may give.
 	files=$(ulimit -Hn) processes=$(ulimit -Hu)
 	[ "$files" != unlimited ] || files=1048576
-	[ "$processes" != unlimited ] || processes=4194304
+	# A service does not keep more processes for itself than there can be.
+	read -r most </proc/sys/kernel/pid_max
+	[ "$processes" != unlimited ] && [ "$processes" -lt "$most" ] || processes=$most
 	mkdir -p "$dir/tmp"
 	cat >"$dir/containers.conf" <<-CONF
 		[containers]

@@ -27,12 +27,12 @@ make                                 make
 bench_needs=$demo_needs'
 dockerd                              docker.io
 /bin/busybox                         busybox-static
-'
-test_needs=$bench_needs'
 podman                               podman
 conmon                               conmon
 runc                                 runc
 catatonit                            catatonit
+'
+test_needs=$bench_needs'
 newuidmap                            uidmap
 debootstrap                          debootstrap
 musl-gcc                             musl-tools

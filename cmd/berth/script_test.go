@@ -6,10 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -215,7 +217,7 @@ func cmdWaitGone(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(err)
 		for _, p := range procs {
 			data, err := os.ReadFile(p)
-			if err == nil && strings.Contains(string(data), args[0]) {
+			if err == nil && hasWord(string(data), args[0]) {
 				found = p + ": " + strings.ReplaceAll(string(data), "\x00", " ")
 			}
 		}
@@ -227,4 +229,9 @@ func cmdWaitGone(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		time.Sleep(20 * time.Millisecond) // sleep: the process table gives no event
 	}
+}
+
+// hasWord reports whether a word is in a text, and not only a part of another word.
+func hasWord(text, word string) bool {
+	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }), word)
 }

@@ -115,7 +115,7 @@ func savedConfig(f *os.File) (config string, entries int, err error) {
 
 // TakeArchive sees that the image of an archive is on the engine.
 func (b *Backend) TakeArchive(ctx context.Context, a Archive) error {
-	engine, _, err := b.connect(ctx)
+	engine, err := b.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (b *Backend) TakeArchive(ctx context.Context, a Archive) error {
 
 // ImportImage makes an image of a root file system in a tar archive.
 func (b *Backend) ImportImage(ctx context.Context, name string, rootfs io.Reader) (id string, err error) {
-	engine, _, err := b.connect(ctx)
+	engine, err := b.connect(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -157,7 +157,7 @@ func (b *Backend) ImportImage(ctx context.Context, name string, rootfs io.Reader
 
 // LoadImages takes the images of an archive that an engine has saved, and tells their names.
 func (b *Backend) LoadImages(ctx context.Context, archive io.Reader) ([]string, error) {
-	engine, _, err := b.connect(ctx)
+	engine, err := b.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (b *Backend) LoadImages(ctx context.Context, archive io.Reader) ([]string, 
 
 // PullImage fetches an image from its registry. progress is told lines for people.
 func (b *Backend) PullImage(ctx context.Context, name string, progress func(line string)) error {
-	engine, _, err := b.connect(ctx)
+	engine, err := b.connect(ctx)
 	if err != nil {
 		return err
 	}

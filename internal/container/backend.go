@@ -62,7 +62,7 @@ type Backend struct {
 
 	mu     sync.Mutex
 	engine Engine
-	about  Description // of engine, once it has answered
+	about  *Description // of engine, once it has answered
 }
 
 var _ sandbox.Backend = (*Backend)(nil)
@@ -100,26 +100,47 @@ func New(opts Options) (*Backend, error) {
 	return b, nil
 }
 
-// connect gives the engine and what it says of itself, which is asked once.
-func (b *Backend) connect(ctx context.Context) (Engine, Description, error) {
+// connect gives the engine. Whether it answers is found out by who asks it something.
+func (b *Backend) connect(ctx context.Context) (Engine, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.engine != nil {
 		if m, ok := b.engine.(mortal); !ok || !m.Ended() {
-			return b.engine, b.about, nil
+			return b.engine, nil
 		}
 		_ = b.engine.Close() // it is over, and with it what it held
-		b.engine = nil
+		b.engine, b.about = nil, nil
 	}
 	engine, err := b.opts.Connect(ctx)
 	if err != nil {
-		return nil, Description{}, b.unreachable(err)
+		return nil, b.unreachable(err)
+	}
+	b.engine = engine
+	return engine, nil
+}
+
+// describe gives the engine and what it says of itself. It is asked once, which some engines take a
+// quarter of a second for.
+func (b *Backend) describe(ctx context.Context) (Engine, Description, error) {
+	engine, err := b.connect(ctx)
+	if err != nil {
+		return nil, Description{}, err
+	}
+	b.mu.Lock()
+	known := b.about
+	b.mu.Unlock()
+	if known != nil {
+		return engine, *known, nil
 	}
 	about, err := engine.Describe(ctx)
 	if err != nil {
-		return nil, Description{}, errors.Join(b.unreachable(err), engine.Close())
+		return nil, Description{}, b.unreachable(err)
 	}
-	b.engine, b.about = engine, about
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.engine == engine {
+		b.about = &about
+	}
 	return engine, about, nil
 }
 
@@ -146,7 +167,7 @@ func (b *Backend) Close() error {
 		return nil
 	}
 	err := b.engine.Close()
-	b.engine = nil
+	b.engine, b.about = nil, nil
 	return err
 }
 
@@ -158,7 +179,7 @@ func (b *Backend) Name() string { return b.opts.Name }
 func (b *Backend) Features() sandbox.Features {
 	ctx, cancel := context.WithTimeout(context.Background(), lookBound)
 	defer cancel()
-	_, about, err := b.connect(ctx)
+	_, about, err := b.describe(ctx)
 	return sandbox.Features{
 		Confined: true, Networks: []string{networkNone, networkBridge, networkHost},
 		Access: []sandbox.Access{sandbox.AccessNone, sandbox.AccessReadOnly, sandbox.AccessReadWrite},

@@ -24,7 +24,7 @@ func (b *Backend) Check(ctx context.Context) sandbox.Diagnosis {
 	} else {
 		add("helper", sandbox.CheckOK, helper, "")
 	}
-	engine, about, err := b.connect(ctx)
+	engine, about, err := b.describe(ctx)
 	if err != nil {
 		add("engine", sandbox.CheckFail, err.Error(), remedyOf(err, b.opts.Missing))
 		return d

@@ -11,7 +11,7 @@ import (
 // FetchImage sees that an image is on the engine, and fetches it when it is not. progress is told lines
 // for people. Ensure does so by itself; who wants to show how it goes asks beforehand.
 func (b *Backend) FetchImage(ctx context.Context, name string, progress func(line string)) error {
-	engine, _, err := b.connect(ctx)
+	engine, err := b.connect(ctx)
 	if err != nil {
 		return err
 	}

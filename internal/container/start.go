@@ -45,7 +45,7 @@ type generation struct {
 // start brings a generation to life. A failure leaves nothing running; a container that was there
 // before stays.
 func (b *Backend) start(ctx context.Context, birth keeper.Birth) (*keeper.Life, error) {
-	engine, about, err := b.connect(ctx)
+	engine, about, err := b.describe(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -22,16 +22,18 @@ func (b *Backend) List(ctx context.Context) ([]sandbox.Info, error) {
 	if b.opts.Frugal && len(infos) == 0 {
 		return nil, nil
 	}
-	engine, _, err := b.connect(ctx)
+	var found []Container
+	engine, err := b.connect(ctx)
+	if err == nil {
+		if found, err = engine.List(ctx, b.ours()); err != nil {
+			err = b.unreachable(err)
+		}
+	}
 	if err != nil {
 		for i := range infos {
 			infos[i].Detail = strings.TrimPrefix(infos[i].Detail+"; "+err.Error(), "; ")
 		}
 		return infos, ctx.Err()
-	}
-	found, err := engine.List(ctx, b.ours())
-	if err != nil {
-		return nil, b.unreachable(err)
 	}
 	byID := make(map[sandbox.ID]Container, len(found))
 	for _, c := range found {
@@ -103,7 +105,7 @@ func (b *Backend) find(ctx context.Context, id sandbox.ID) (engine Engine, c Con
 	if !id.Valid() || id.Backend() != b.opts.Name {
 		return nil, Container{}, false, nil
 	}
-	engine, _, err = b.connect(ctx)
+	engine, err = b.connect(ctx)
 	if err != nil {
 		return nil, Container{}, false, err
 	}
@@ -179,7 +181,7 @@ func (b *Backend) Discard(ctx context.Context, claim *sandbox.Claim) error {
 
 // clearAll ends containers of ours that run although nobody holds their sandbox.
 func (b *Backend) clearAll(ctx context.Context) error {
-	engine, _, err := b.connect(ctx)
+	engine, err := b.connect(ctx)
 	if err != nil {
 		return err
 	}

@@ -70,8 +70,7 @@ func connect(ctx context.Context, e endpoint, opts Options, log *slog.Logger) (c
 	if !e.own {
 		return engine, nil
 	}
-	_, err = engine.Describe(ctx)
-	if !errors.Is(err, container.ErrUnreachable) {
+	if !errors.Is(engine.Ping(ctx), container.ErrUnreachable) {
 		return engine, nil // what else is wrong is found out by who asks next
 	}
 	_ = engine.Close()

@@ -93,7 +93,7 @@ func (s *service) await(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		_, err := s.Describe(ctx)
+		err := s.Ping(ctx)
 		if !errors.Is(err, container.ErrUnreachable) {
 			return err
 		}
