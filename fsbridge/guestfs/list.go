@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/workberth/workberth/fsbridge"
@@ -25,6 +26,9 @@ func (b *Bridge) ReadDirectory(ctx context.Context, path string) ([]fsbridge.Dir
 	}
 	list := []fsbridge.DirEntry{}
 	err = r.records(r.listFrame(), func(d *wire.Decoder) error {
+		if len(list) == cap(list) {
+			list = slices.Grow(list, min(1+d.Left()/usualEntry, b.opts.EntryLimit-len(list)+1))
+		}
 		e := d.DirEntry()
 		switch {
 		case d.Err() != nil:
@@ -43,6 +47,9 @@ func (b *Bridge) ReadDirectory(ctx context.Context, path string) ([]fsbridge.Dir
 	}
 	return list, nil
 }
+
+// usualEntry is about how many bytes the description of a directory entry takes.
+const usualEntry = 36
 
 func (r *request) tooMany(what string, limit int, hint string) error {
 	return &fsbridge.PathError{

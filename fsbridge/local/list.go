@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/workberth/workberth/fsbridge"
 	"github.com/workberth/workberth/internal/rooted"
@@ -25,19 +24,47 @@ func (b *Bridge) ReadDirectory(ctx context.Context, path string) ([]fsbridge.Dir
 		return nil, err
 	}
 	defer b.end()
-	list := []fsbridge.DirEntry{}
-	err := b.eachEntry(ctx, path, func(e fsbridge.DirEntry) error {
-		if len(list) == b.entries {
+	list, err := b.sortedEntries(ctx, path)
+	return list, pathError(opList, path, err)
+}
+
+// sortedEntries describes the entries of a directory in the order of their names. Names are sorted
+// before they are looked at, which moves less than sorting descriptions.
+func (b *Bridge) sortedEntries(ctx context.Context, path string) ([]fsbridge.DirEntry, error) {
+	fd, err := b.openToList(path)
+	if err != nil {
+		return nil, err
+	}
+	defer rooted.Close(fd)
+	var names []string
+	err = b.eachName(ctx, fd, func(name string) error {
+		if len(names) == b.entries {
 			return hint(&fsbridge.LimitError{What: "directory entries", Limit: int64(b.entries)},
 				"list it as a stream")
 		}
-		list = append(list, e)
+		names = append(names, name)
 		return nil
 	})
 	if err != nil {
-		return nil, pathError(opList, path, err)
+		return nil, err
 	}
-	slices.SortFunc(list, func(x, y fsbridge.DirEntry) int { return strings.Compare(x.Name, y.Name) })
+	slices.Sort(names)
+	list := make([]fsbridge.DirEntry, 0, len(names))
+	for i, name := range names {
+		if (i+1)%checkEvery == 0 {
+			if err := b.check(ctx); err != nil {
+				return nil, err
+			}
+		}
+		e, err := b.entry(fd, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed since
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+	}
 	return list, nil
 }
 
@@ -66,16 +93,35 @@ func (b *Bridge) StreamDirectory(ctx context.Context, path string) iter.Seq2[fsb
 
 // eachEntry describes the entries of a directory in the order of the file system.
 func (b *Bridge) eachEntry(ctx context.Context, path string, f func(fsbridge.DirEntry) error) error {
-	h, err := b.tree.Open(path, rooted.Directory)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	fd, err := b.tree.OpenDir(&h)
+	fd, err := b.openToList(path)
 	if err != nil {
 		return err
 	}
 	defer rooted.Close(fd)
+	return b.eachName(ctx, fd, func(name string) error {
+		e, err := b.entry(fd, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // removed since
+		}
+		if err != nil {
+			return err
+		}
+		return f(e)
+	})
+}
+
+// openToList opens a directory.
+func (b *Bridge) openToList(path string) (int, error) {
+	h, err := b.tree.Open(path, rooted.Directory)
+	if err != nil {
+		return -1, err
+	}
+	defer h.Close()
+	return b.tree.OpenDir(&h)
+}
+
+// eachName calls f for each name in an open directory, but for those of temporary files.
+func (b *Bridge) eachName(ctx context.Context, fd int, f func(name string) error) error {
 	buf := b.tree.Buffer()
 	defer b.tree.Release(buf)
 	dir := rooted.ReadDir(fd, *buf)
@@ -95,14 +141,7 @@ func (b *Bridge) eachEntry(ctx context.Context, path string, f func(fsbridge.Dir
 		if b.names.Ours(d.Name) {
 			continue
 		}
-		e, err := b.entry(fd, d.Name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed since
-		}
-		if err != nil {
-			return err
-		}
-		if err := f(e); err != nil {
+		if err := f(d.Name); err != nil {
 			return err
 		}
 	}

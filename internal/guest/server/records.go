@@ -25,14 +25,22 @@ func (st *stream) records(window int) (*records, error) {
 	return &records{st: st}, nil
 }
 
-// add appends one record.
+// add appends a record that may have to wait for others.
 func (r *records) add(record func([]byte) []byte) error {
+	if err := r.put(record); err != nil || r.batch == nil || time.Since(r.since) < flushAfter {
+		return err
+	}
+	return r.flush()
+}
+
+// put appends a record of a sequence that is at hand.
+func (r *records) put(record func([]byte) []byte) error {
 	if r.batch == nil {
 		r.batch = wire.NewData(r.st.id, wire.ChannelOut, 8<<10)
 		r.since = time.Now()
 	}
 	r.batch.B = record(r.batch.B)
-	if len(r.batch.B) < wire.BatchBytes && time.Since(r.since) < flushAfter {
+	if len(r.batch.B) < wire.BatchBytes {
 		return nil
 	}
 	return r.flush()
@@ -84,7 +92,7 @@ func (st *stream) list(d *wire.Decoder) (*wire.Frame, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if err := out.add(func(b []byte) []byte { return wire.AppendDirEntry(b, e) }); err != nil {
+		if err := out.put(func(b []byte) []byte { return wire.AppendDirEntry(b, e) }); err != nil {
 			return nil, err
 		}
 	}
@@ -154,7 +162,7 @@ func (st *stream) glob(d *wire.Decoder) (*wire.Frame, error) {
 		return nil, err
 	}
 	for _, m := range matches {
-		if err := out.add(func(b []byte) []byte { return wire.AppendString(b, m) }); err != nil {
+		if err := out.put(func(b []byte) []byte { return wire.AppendString(b, m) }); err != nil {
 			return nil, err
 		}
 	}

@@ -172,6 +172,9 @@ func (d *Decoder) Rest() []byte {
 	return v
 }
 
+// Left is the number of bytes that were not taken.
+func (d *Decoder) Left() int { return len(d.b) }
+
 // More reports whether bytes are left.
 func (d *Decoder) More() bool { return len(d.b) > 0 }
 
