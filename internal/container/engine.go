@@ -50,8 +50,8 @@ type Engine interface {
 	// List describes the containers that carry all these labels, running or not. Exit is not set.
 	List(ctx context.Context, labels map[string]string) ([]Container, error)
 	// Logs returns the last lines that the container's first process wrote, both streams, without
-	// timestamps.
-	Logs(ctx context.Context, id string, lines int) ([]byte, error)
+	// timestamps; of those since a moment, if that is not zero.
+	Logs(ctx context.Context, id string, lines int, since time.Time) ([]byte, error)
 	// Close gives connections back. It ends nothing on the engine.
 	Close() error
 }

@@ -183,6 +183,10 @@ func (r *runtime) Diagnose() string {
 // logLines is how many of its last lines are told of a container that has ended.
 const logLines = 5
 
+// startSlack is how much earlier than the engine's idea of a container's start it may have written its
+// first line.
+const startSlack = time.Second
+
 // ending tells how a container that does not run has ended, with the last lines it wrote.
 func ending(ctx context.Context, engine Engine, c Container) string {
 	var how string
@@ -196,7 +200,11 @@ func ending(ctx context.Context, engine Engine, c Container) string {
 	default:
 		how = fmt.Sprintf("ended with exit code %d", code)
 	}
-	said, err := engine.Logs(ctx, c.ID, logLines)
+	var since time.Time
+	if !c.Started.IsZero() {
+		since = c.Started.Add(-startSlack) // what earlier lives have written explains nothing
+	}
+	said, err := engine.Logs(ctx, c.ID, logLines, since)
 	if err != nil {
 		return how
 	}

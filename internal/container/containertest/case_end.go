@@ -86,6 +86,14 @@ func caseStartedBySomebody(k *kit) {
 	// Beside a live one nothing else comes in.
 	k.must(k.engine.Start(k.ctx, id))
 	k.wantOutput(sb, "echo on", "on")
+	// What was written in an earlier life explains no later end.
+	k.must(sb.Close())
+	time.Sleep(1500 * time.Millisecond) //sleep: of the second before its start all is told
+	sb = k.ensure(k.b)
+	k.must(k.engine.Kill(k.ctx, id))
+	if reason := k.ended(sb); strings.Contains(reason, "last lines") {
+		k.Errorf("reason: %s", reason)
+	}
 }
 
 // caseEndedUnseen: a container that ends while its engine does not answer ends the sandbox all the

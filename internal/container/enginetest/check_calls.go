@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/workberth/workberth/internal/container"
 )
@@ -94,7 +95,7 @@ func notFound(k *kit) {
 	for _, id := range []string{strings.Repeat("0", 64), "enginetest-" + k.word + "-none", "", "..", "a/b?c", "%2e%2e"} {
 		_, inspect := k.engine.Inspect(k.ctx, id)
 		_, wait := k.engine.Wait(k.ctx, id)
-		_, logs := k.engine.Logs(k.ctx, id, 10)
+		_, logs := k.engine.Logs(k.ctx, id, 10, time.Time{})
 		for what, err := range map[string]error{
 			"Inspect": inspect, "Wait": wait, "Logs": logs, "Start": k.engine.Start(k.ctx, id), "Kill": k.engine.Kill(k.ctx, id),
 		} {
@@ -191,7 +192,7 @@ func (k *kit) calls(ctx context.Context, engine container.Engine) map[string]err
 	errs["Remove"] = engine.Remove(ctx, "none")
 	_, errs["Inspect"] = engine.Inspect(ctx, "none")
 	_, errs["List"] = engine.List(ctx, nil)
-	_, errs["Logs"] = engine.Logs(ctx, "none", 1)
+	_, errs["Logs"] = engine.Logs(ctx, "none", 1, time.Time{})
 	return errs
 }
 

@@ -136,7 +136,7 @@ func logs(k *kit) {
 	k.wait(id)
 	all := "line 1\nline 2\nline 3\nline 4\na\x01b\nend"
 	for lines, want := range map[int]string{0: "", 1: "end", 2: "a\x01b\nend", 3: "line 4\na\x01b\nend", 6: all, 1000: all} {
-		got, err := k.engine.Logs(k.ctx, id, lines)
+		got, err := k.engine.Logs(k.ctx, id, lines, time.Time{})
 		if text := strings.TrimSuffix(string(got), "\n"); err != nil || text != want {
 			k.Errorf("Logs(%d) = %q, %v; want %q", lines, text, err, want)
 		}
@@ -155,8 +155,21 @@ func logs(k *kit) {
 	if !slices.Equal(got, []string{"err", "out"}) {
 		k.Errorf("both streams: %q", got)
 	}
+	// What an earlier run has written can be left out.
+	time.Sleep(1100 * time.Millisecond) //sleep: a moment is told to the second by some engines
+	again := time.Now()
+	if err := k.engine.Start(k.ctx, id); err != nil {
+		k.Fatal(err)
+	}
+	k.wait(id)
+	for since, want := range map[time.Time]int{{}: 4, again.Add(-time.Second): 2, again.Add(time.Minute): 0} {
+		got, err := k.engine.Logs(k.ctx, id, 10, since)
+		if n := bytes.Count(got, []byte("\n")); err != nil || n != want {
+			k.Errorf("logs since %s: %q, %v; want %d lines", since, got, err, want)
+		}
+	}
 	id = k.create(k.spec("true"))
-	if got, err := k.engine.Logs(k.ctx, id, 10); err != nil || len(bytes.TrimSpace(got)) > 0 {
+	if got, err := k.engine.Logs(k.ctx, id, 10, time.Time{}); err != nil || len(bytes.TrimSpace(got)) > 0 {
 		k.Errorf("logs of one that never ran: %q, %v", got, err)
 	}
 }
@@ -167,7 +180,7 @@ func noisy(k *kit) {
 	id := k.start(s)
 	k.wait(id)
 	for _, lines := range []int{1, 100, 1_000_000} {
-		got, err := k.engine.Logs(k.ctx, id, lines)
+		got, err := k.engine.Logs(k.ctx, id, lines, time.Time{})
 		if err != nil || !bytes.HasSuffix(got, []byte("last\n")) || bytes.Count(got, []byte("\n")) > lines {
 			k.Errorf("Logs(%d) = %d bytes, %v", lines, len(got), err)
 		}

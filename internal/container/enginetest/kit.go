@@ -92,7 +92,7 @@ func (k *kit) wait(id string) int {
 // output returns what a container wrote.
 func (k *kit) output(id string) string {
 	k.Helper()
-	text, err := k.engine.Logs(k.ctx, id, 1000)
+	text, err := k.engine.Logs(k.ctx, id, 1000, time.Time{})
 	if err != nil {
 		k.Fatalf("Logs: %v", err)
 	}
@@ -133,7 +133,7 @@ func (k *kit) awaitOutput(id, word string) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		text, err := k.engine.Logs(k.ctx, id, 1000)
+		text, err := k.engine.Logs(k.ctx, id, 1000, time.Time{})
 		if err != nil {
 			k.Fatalf("Logs: %v", err)
 		}

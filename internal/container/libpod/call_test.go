@@ -81,7 +81,7 @@ func TestHostileAnswers(t *testing.T) {
 			}
 			_, _ = c.Describe(ctx)
 			_, _ = c.List(ctx, nil)
-			_, _ = c.Logs(ctx, "x", 10)
+			_, _ = c.Logs(ctx, "x", 10, time.Time{})
 			_, _ = c.Start(ctx, "x"), c.Remove(ctx, "x")
 		})
 	}
@@ -114,7 +114,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 	c := serve(t, map[string]http.HandlerFunc{"/": endless})
 	_, image := c.Image(t.Context(), "x")
-	_, logs := c.Logs(t.Context(), "x", 1)
+	_, logs := c.Logs(t.Context(), "x", 1, time.Time{})
 	for what, err := range map[string]error{"Image": image, "Logs": logs, "Pull": c.Pull(t.Context(), "x", nil)} {
 		if err == nil || errors.Is(err, container.ErrUnreachable) || len(err.Error()) > 300 {
 			t.Errorf("%s: %v", what, err)
@@ -146,7 +146,7 @@ func TestBrokenAnswers(t *testing.T) {
 			c := serve(t, map[string]http.HandlerFunc{"/": hangUp(text)})
 			_, inspected := c.Inspect(t.Context(), "x")
 			_, waited := c.Wait(t.Context(), "x")
-			_, logs := c.Logs(t.Context(), "x", 1)
+			_, logs := c.Logs(t.Context(), "x", 1, time.Time{})
 			for what, err := range map[string]error{
 				"Inspect": inspected, "Wait": waited, "Logs": logs, "Pull": c.Pull(t.Context(), "x", nil),
 				"Start": c.Start(t.Context(), "x"), "Remove": c.Remove(t.Context(), "x"),
@@ -234,7 +234,7 @@ func TestGivenUp(t *testing.T) {
 			for what, do := range map[string]func(ctx context.Context) error{
 				"Inspect": func(ctx context.Context) error { _, err := c.Inspect(ctx, "x"); return err },
 				"Wait":    func(ctx context.Context) error { _, err := c.Wait(ctx, "x"); return err },
-				"Logs":    func(ctx context.Context) error { _, err := c.Logs(ctx, "x", 1); return err },
+				"Logs":    func(ctx context.Context) error { _, err := c.Logs(ctx, "x", 1, time.Time{}); return err },
 				"Pull":    func(ctx context.Context) error { return c.Pull(ctx, "x", nil) },
 			} {
 				ctx, cancel := context.WithCancel(t.Context())

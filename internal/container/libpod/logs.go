@@ -9,12 +9,16 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // Logs returns the last lines that the container's first process wrote. They are counted here:
 // the engine counts the parts of a long line, and loses line ends.
-func (c *Client) Logs(ctx context.Context, id string, lines int) ([]byte, error) {
+func (c *Client) Logs(ctx context.Context, id string, lines int, since time.Time) ([]byte, error) {
 	query := url.Values{"stdout": {"true"}, "stderr": {"true"}}
+	if !since.IsZero() {
+		query.Set("since", since.UTC().Format(time.RFC3339Nano))
+	}
 	r, err := onContainer("read the logs of", http.MethodGet, id, "/logs", query)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/workberth/workberth/internal/container"
 )
@@ -86,16 +87,16 @@ func TestLogs(t *testing.T) {
 		"GET /containers/gone/logs":   say(404, `{"message":"no such container"}`),
 		"GET /containers/broken/logs": say(200, frame(1, "one\n")[:9]),
 	})
-	if got, err := c.Logs(t.Context(), "x", 1); err != nil || string(got) != "two\n" {
+	if got, err := c.Logs(t.Context(), "x", 1, time.Time{}); err != nil || string(got) != "two\n" {
 		t.Errorf("Logs = %q, %v", got, err)
 	}
-	if got, err := c.Logs(t.Context(), "plain", 1); err == nil || errors.Is(err, container.ErrUnreachable) {
+	if got, err := c.Logs(t.Context(), "plain", 1, time.Time{}); err == nil || errors.Is(err, container.ErrUnreachable) {
 		t.Errorf("Logs of a plain stream = %q, %v", got, err)
 	}
-	if _, err := c.Logs(t.Context(), "gone", 1); !errors.Is(err, container.ErrNotFound) {
+	if _, err := c.Logs(t.Context(), "gone", 1, time.Time{}); !errors.Is(err, container.ErrNotFound) {
 		t.Errorf("Logs = %v", err)
 	}
-	if _, err := c.Logs(t.Context(), "broken", 1); !errors.Is(err, container.ErrUnreachable) {
+	if _, err := c.Logs(t.Context(), "broken", 1, time.Time{}); !errors.Is(err, container.ErrUnreachable) {
 		t.Errorf("Logs cut off = %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/client"
@@ -116,8 +117,12 @@ func (c *Client) follow(ctx context.Context, r io.Reader, status, stream func(st
 const maxLogs = 256 << 10
 
 // Logs returns the last lines that the container's first process wrote.
-func (c *Client) Logs(ctx context.Context, id string, lines int) ([]byte, error) {
-	res, err := c.api.ContainerLogs(ctx, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: fmt.Sprint(lines)})
+func (c *Client) Logs(ctx context.Context, id string, lines int, since time.Time) ([]byte, error) {
+	opts := client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: fmt.Sprint(lines)}
+	if !since.IsZero() {
+		opts.Since = since.UTC().Format(time.RFC3339Nano)
+	}
+	res, err := c.api.ContainerLogs(ctx, id, opts)
 	if err != nil {
 		return nil, c.translate(err)
 	}
