@@ -165,6 +165,15 @@ func (r *Registry) dropEmpty(ctx context.Context, c *Claim) error {
 	return errors.Join(c.Delete(ctx), c.Release())
 }
 
+// Leave ends a claim that was made only to look or to clear away: an entry without a record and with
+// nothing in it, which the claim may have made, is removed. The record stays as it is.
+func (c *Claim) Leave(ctx context.Context) error {
+	if _, known := c.Record(); !known {
+		return c.registry.dropEmpty(ctx, c)
+	}
+	return c.giveBack()
+}
+
 // giveBack ends the claim and leaves the record as it is.
 func (c *Claim) giveBack() error {
 	c.mu.Lock()

@@ -18,13 +18,19 @@ const UID = 54321
 // Dir makes a directory that belongs to the ordinary user and that everybody can reach.
 func Dir(t testing.TB) string {
 	t.Helper()
+	return DirOf(t, UID)
+}
+
+// DirOf is Dir for another user.
+func DirOf(t testing.TB, uid int) string {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "asuser-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	if os.Geteuid() == 0 {
-		if err := os.Chown(dir, UID, UID); err != nil {
+		if err := os.Chown(dir, uid, uid); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,10 +42,16 @@ func Dir(t testing.TB) string {
 // own, BERTH_REQUIRE_ENGINES, and env.
 func Rerun(t *testing.T, env ...string) bool {
 	t.Helper()
+	return RerunAs(t, UID, env...)
+}
+
+// RerunAs is Rerun for another user.
+func RerunAs(t *testing.T, uid int, env ...string) bool {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		return false
 	}
-	dir := Dir(t)
+	dir := DirOf(t, uid)
 	program := dir + "/test"
 	if err := copyProgram(program); err != nil {
 		t.Fatal(err)
@@ -52,13 +64,13 @@ func Rerun(t *testing.T, env ...string) bool {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "BERTH_REQUIRE_ENGINES=" + os.Getenv("BERTH_REQUIRE_ENGINES"),
 	}, env...)
 	cmd.Dir = dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: UID, Gid: UID}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Errorf("as user %d: %v\n%s", UID, err, telling(out))
+		t.Errorf("as user %d: %v\n%s", uid, err, telling(out))
 	}
 	if bytes.Contains(out, []byte("--- SKIP")) && !bytes.Contains(out, []byte("--- PASS")) {
-		t.Skipf("as user %d:\n%s", UID, out)
+		t.Skipf("as user %d:\n%s", uid, out)
 	}
 	return true
 }

@@ -212,11 +212,7 @@ func (b *Backend) claimed(ctx context.Context, id sandbox.ID, do func(context.Co
 	if err != nil {
 		return err
 	}
-	err = do(ctx, id)
-	if _, known := claim.Record(); !known {
-		return errors.Join(err, claim.Delete(ctx), claim.Release()) // the claim has made a directory
-	}
-	return errors.Join(err, claim.Release())
+	return errors.Join(do(ctx, id), claim.Leave(ctx))
 }
 
 // killStray ends a container that is on no record.

@@ -46,7 +46,7 @@ func (b *Backend) clearAll(ctx context.Context) error {
 			continue
 		}
 		if err == nil {
-			err = errors.Join(clearAway(ctx, claim), claim.Release())
+			err = errors.Join(clearAway(ctx, claim), claim.Leave(ctx))
 		}
 		failures = append(failures, err)
 	}
