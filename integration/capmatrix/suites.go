@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // suiteTest is a test that hands a target to a suite.
@@ -83,14 +84,29 @@ func runSuites(ctx context.Context, root, dir string, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	turns := make(chan struct{}, atOnce)
+	var running sync.WaitGroup
 	for _, t := range tests {
-		fmt.Fprintf(stderr, "running %s of %s\n", t.name, t.dir)
-		cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=30m", "-run", "^"+t.name+"$", "./"+t.dir)
-		cmd.Dir = root
-		cmd.Env = append(os.Environ(), "BERTH_CAPABILITY_REPORT="+dir)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("%s of %s: %w\n%s", t.name, t.dir, err, out)
+		turns <- struct{}{}
+		if ctx.Err() != nil {
+			break
 		}
+		fmt.Fprintf(stderr, "running %s of %s\n", t.name, t.dir)
+		running.Go(func() {
+			defer func() { <-turns }()
+			cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=30m", "-run", "^"+t.name+"$", "./"+t.dir)
+			cmd.Dir = root
+			cmd.Env = append(os.Environ(), "BERTH_CAPABILITY_REPORT="+dir)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				cancel(fmt.Errorf("%s of %s: %w\n%s", t.name, t.dir, err, out))
+			}
+		})
 	}
-	return nil
+	running.Wait()
+	return context.Cause(ctx)
 }
+
+// atOnce is how many suites run at a time: those of engines mostly wait.
+const atOnce = 3
