@@ -71,6 +71,10 @@ func (r *Runner) forkReaper(files []uintptr) (pid int, err error) {
 	case !r.orphans.onForkThread(fork):
 		return 0, errClosed
 	}
+	if err == syscall.EBADF {
+		// The child was to have a descriptor above its limit: as good as none left.
+		err = syscall.EMFILE
+	}
 	return pid, err
 }
 
