@@ -215,11 +215,6 @@ func (b *Backend) claimed(ctx context.Context, id sandbox.ID, do func(context.Co
 	return errors.Join(do(ctx, id), claim.Leave(ctx))
 }
 
-// killStray ends a container that is on no record.
-func (b *Backend) killStray(ctx context.Context, id sandbox.ID) error {
-	return b.stray(ctx, id, b.end)
-}
-
 // removeStray removes a container that is on no record, or that is about to be on none.
 func (b *Backend) removeStray(ctx context.Context, id sandbox.ID) error {
 	engine, c, ok, err := b.find(ctx, id)
@@ -232,10 +227,10 @@ func (b *Backend) removeStray(ctx context.Context, id sandbox.ID) error {
 	return nil
 }
 
-// stray does something to a container that is on no record.
-func (b *Backend) stray(ctx context.Context, id sandbox.ID, do func(context.Context, sandbox.ID) error) error {
+// killStray ends a container that is on no record.
+func (b *Backend) killStray(ctx context.Context, id sandbox.ID) error {
 	if _, err := b.registry.Get(id); !errors.Is(err, sandbox.ErrNotFound) {
 		return nil //nolint:nilerr // it is on record, and was dealt with by that
 	}
-	return do(ctx, id)
+	return b.end(ctx, id)
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,11 +38,11 @@ func connect(e endpoint, log *slog.Logger) (container.Engine, error) {
 			mopts.Extra = append(mopts.Extra, client.WithTLSClientConfig(
 				filepath.Join(e.tls, "ca.pem"), filepath.Join(e.tls, "cert.pem"), filepath.Join(e.tls, "key.pem")))
 		}
-		if !loopback(rest) {
-			return nil, elsewhere(e)
+		if !container.Here(rest) {
+			return nil, container.Elsewhere(e.host, e.from, " (DOCKER_HOST=unix:///var/run/docker.sock)")
 		}
 	case "ssh":
-		return nil, elsewhere(e)
+		return nil, container.Elsewhere(e.host, e.from, " (DOCKER_HOST=unix:///var/run/docker.sock)")
 	default:
 		return nil, &sandbox.Problem{
 			What: fmt.Sprintf("engine address %q (%s)", e.host, e.from), Rule: "an address begins with unix://, tcp:// or ssh://",
@@ -58,29 +57,6 @@ func connect(e endpoint, log *slog.Logger) (container.Engine, error) {
 		}
 	}
 	return engine, nil
-}
-
-// elsewhere refuses an engine on another machine: it could not see the workspace, and a directory of
-// the same name there would be mounted in its place.
-func elsewhere(e endpoint) error {
-	return &sandbox.Problem{
-		What: fmt.Sprintf("the engine at %s (%s)", e.host, e.from), Rule: "it runs on another machine, where this workspace is not",
-		Remedy: "use the engine of this machine (DOCKER_HOST=unix:///var/run/docker.sock), or run berth on that one", Err: sandbox.ErrUnavailable,
-	}
-}
-
-// loopback reports whether HOST:PORT is this machine.
-func loopback(address string) bool {
-	address, _, _ = strings.Cut(address, "/")
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = address
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return ip != nil && ip.IsLoopback()
 }
 
 // find says where the engine is, as the docker program does: an explicit address, DOCKER_HOST,

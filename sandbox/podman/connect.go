@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,11 +51,11 @@ func connect(ctx context.Context, e endpoint, opts Options, log *slog.Logger) (c
 	switch scheme {
 	case "unix":
 	case "tcp":
-		if !loopback(rest) {
-			return nil, elsewhere(e)
+		if !container.Here(rest) {
+			return nil, container.Elsewhere(e.host, e.from, "")
 		}
 	case "ssh":
-		return nil, elsewhere(e)
+		return nil, container.Elsewhere(e.host, e.from, "")
 	default:
 		return nil, &sandbox.Problem{
 			What: fmt.Sprintf("engine address %q (%s)", e.host, e.from), Rule: "an address begins with unix:// or tcp://",
@@ -86,24 +85,4 @@ func open(o libpod.Options) (*libpod.Client, error) {
 		}
 	}
 	return engine, nil
-}
-
-// elsewhere refuses a service on another machine: it could not see the workspace, and a directory of
-// the same name there would be mounted in its place.
-func elsewhere(e endpoint) error {
-	return &sandbox.Problem{
-		What: fmt.Sprintf("the engine at %s (%s)", e.host, e.from), Rule: "it runs on another machine, where this workspace is not",
-		Remedy: "use the engine of this machine, or run berth on that one", Err: sandbox.ErrUnavailable,
-	}
-}
-
-// loopback reports whether HOST:PORT is this machine.
-func loopback(address string) bool {
-	address, _, _ = strings.Cut(address, "/")
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = address
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
