@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -21,11 +20,15 @@ import (
 	"github.com/workberth/workberth/internal/cgroup"
 	"github.com/workberth/workberth/internal/keeper"
 	"github.com/workberth/workberth/internal/osthread"
+	"github.com/workberth/workberth/internal/tail"
 	"github.com/workberth/workberth/sandbox"
 )
 
 // maxStderr is how much of the end of bwrap's messages is kept, in bytes.
 const maxStderr = 4 << 10
+
+// maxLine is how much of its last message is told, in bytes.
+const maxLine = 300
 
 var _ keeper.Runtime = (*process)(nil)
 
@@ -33,7 +36,7 @@ var _ keeper.Runtime = (*process)(nil)
 type process struct {
 	ref    sandbox.ProcessRef
 	group  *cgroup.Group // nil without limits by groups
-	stderr tail
+	stderr tail.Buffer
 	info   *os.File      // what bwrap tells of its child, read by adopt
 	done   chan struct{} // closed when it is over, with everything in its namespaces
 
@@ -61,7 +64,7 @@ func launch(bwrap string, c *command, a account, group *cgroup.Group) (*process,
 	if err != nil {
 		return nil, nil, errors.Join(err, ours.Close())
 	}
-	rt := &process{group: group, stderr: tail{limit: maxStderr}, info: info, done: make(chan struct{})}
+	rt := &process{group: group, stderr: tail.Buffer{Limit: maxStderr}, info: info, done: make(chan struct{})}
 	args := append([]string{"--info-fd", strconv.Itoa(firstFile + len(c.files))}, c.args...)
 	cmd := exec.Command(bwrap, args...)
 	// Nothing of our environment reaches bwrap or what it starts.
@@ -223,7 +226,7 @@ func (rt *process) Diagnose() string {
 	if n := rt.group.OOMKills(); n > 0 {
 		how += fmt.Sprintf("; the memory limit was reached, the kernel ended %d processes", n)
 	}
-	if said := rt.stderr.line(); said != "" {
+	if said := rt.stderr.Line(maxLine); said != "" {
 		how += fmt.Sprintf("; last message: %s", said)
 	}
 	return how
@@ -258,46 +261,4 @@ func socketPair() (net.Conn, *os.File, error) {
 		return nil, nil, errors.Join(err, theirs.Close())
 	}
 	return conn, theirs, nil
-}
-
-// tail is a writer that keeps the end of what is written.
-type tail struct {
-	limit int
-
-	mu   sync.Mutex
-	data []byte
-}
-
-var _ io.Writer = (*tail)(nil)
-
-// Write never fails.
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.data = append(t.data, p...)
-	if n := len(t.data) - t.limit; n > 0 {
-		t.data = append(t.data[:0], t.data[n:]...)
-	}
-	return len(p), nil
-}
-
-// String is what was kept.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.data)
-}
-
-// line is the last line, printable and short.
-func (t *tail) line() string {
-	lines := strings.Split(strings.TrimSpace(t.String()), "\n")
-	last := strings.TrimSpace(lines[len(lines)-1])
-	if len(last) > 300 {
-		last = last[:300] + "..."
-	}
-	if last == "" {
-		return ""
-	}
-	quoted := fmt.Sprintf("%+q", last)
-	return quoted
 }

@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/workberth/workberth/internal/guest/reaper"
 	"github.com/workberth/workberth/internal/keeper"
+	"github.com/workberth/workberth/internal/tail"
 	"github.com/workberth/workberth/sandbox"
 )
 
@@ -26,7 +25,7 @@ var _ keeper.Runtime = (*process)(nil)
 type process struct {
 	tag    string
 	ref    sandbox.ProcessRef
-	stderr tail
+	stderr tail.Buffer
 	done   chan struct{} // closed when the helper has ended; state is set
 	state  *os.ProcessState
 	swept  atomic.Bool // nothing of it is left
@@ -34,7 +33,7 @@ type process struct {
 
 // start starts the helper and waits for it in the background.
 func (p *process) start(cmd *exec.Cmd) error {
-	p.stderr.limit = maxStderr
+	p.stderr.Limit = maxStderr
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -104,38 +103,8 @@ func (p *process) Diagnose() string {
 		return "the helper is still running"
 	}
 	how := "the helper ended: " + p.state.String()
-	if said := p.stderr.line(); said != "" {
+	if said := p.stderr.Line(0); said != "" {
 		how += "; last message: " + said
 	}
 	return how
-}
-
-// tail is a writer that keeps the end of what is written.
-type tail struct {
-	limit int
-
-	mu   sync.Mutex
-	data []byte
-}
-
-// Write never fails.
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.data = append(t.data, p...)
-	if n := len(t.data) - t.limit; n > 0 {
-		t.data = append(t.data[:0], t.data[n:]...)
-	}
-	return len(p), nil
-}
-
-// line is the last line, quoted.
-func (t *tail) line() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	lines := strings.Split(strings.TrimSpace(string(t.data)), "\n")
-	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
-		return fmt.Sprintf("%+q", last)
-	}
-	return ""
 }

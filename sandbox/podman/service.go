@@ -1,7 +1,7 @@
 package podman
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -19,8 +18,12 @@ import (
 	"github.com/workberth/workberth/internal/container"
 	"github.com/workberth/workberth/internal/container/libpod"
 	"github.com/workberth/workberth/internal/osthread"
+	"github.com/workberth/workberth/internal/tail"
 	"github.com/workberth/workberth/sandbox"
 )
+
+// maxSaid is how much of the end of a service's messages is kept, in bytes.
+const maxSaid = 4 << 10
 
 // serviceBound is how long a service may take to answer after its start.
 const serviceBound = 20 * time.Second
@@ -31,7 +34,7 @@ type service struct {
 	dir   string
 	cmd   *exec.Cmd
 	ended chan struct{}
-	said  *tail
+	said  *tail.Buffer
 	close sync.Once
 }
 
@@ -52,7 +55,7 @@ func startService(ctx context.Context, opts Options, log *slog.Logger) (containe
 		return nil, unavailable(err.Error(), err)
 	}
 	address := "unix://" + filepath.Join(dir, "s")
-	s := &service{dir: dir, ended: make(chan struct{}), said: &tail{}}
+	s := &service{dir: dir, ended: make(chan struct{}), said: &tail.Buffer{Limit: maxSaid}}
 	s.cmd = exec.Command(program, "system", "service", "--time=0", address) //nolint:noctx // it ends with Close
 	s.cmd.Stderr = s.said
 	// No signal of our terminal reaches it, and it ends when we do.
@@ -100,7 +103,7 @@ func (s *service) await(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-s.ended:
-			return fmt.Errorf("it ended: %s", s.said.line())
+			return fmt.Errorf("it ended: %s", cmp.Or(s.said.Line(0), `""`))
 		case <-ctx.Done():
 			return errors.Join(ctx.Err(), err)
 		}
@@ -160,31 +163,4 @@ func lookPath(name, searchPath string) (string, error) {
 		}
 	}
 	return "", exec.ErrNotFound
-}
-
-// tail keeps the end of what is written.
-type tail struct {
-	mu   sync.Mutex
-	data []byte
-}
-
-const maxTail = 4 << 10
-
-// Write never fails.
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.data = append(t.data, p...)
-	if n := len(t.data) - maxTail; n > 0 {
-		t.data = append(t.data[:0], t.data[n:]...)
-	}
-	return len(p), nil
-}
-
-// line is the last line, quoted.
-func (t *tail) line() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	lines := bytes.Split(bytes.TrimSpace(t.data), []byte("\n"))
-	return fmt.Sprintf("%+q", strings.TrimSpace(string(lines[len(lines)-1])))
 }
