@@ -37,6 +37,16 @@ newuidmap                            uidmap
 debootstrap                          debootstrap
 musl-gcc                             musl-tools
 /usr/share/zoneinfo/UTC              tzdata
+sshd                                 openssh-server
+ssh                                  openssh-client
+/usr/lib/openssh/sftp-server         openssh-sftp-server
+dropbear                             dropbear-bin
+fish                                 fish
+tcsh                                 tcsh
+zsh                                  zsh
+rsync                                rsync
+sshfs                                sshfs
+tc                                   iproute2
 '
 
 # missing NEEDS prints the packages that are not there.

@@ -49,6 +49,7 @@ func house() []room {
 		{at: "internal/hostmount", may: []string{"sandbox", "fsbridge", "internal/osthread"}, because: "it decides what appears in a sandbox and knows no backend"},
 		{at: "internal/container", may: []string{"sandbox", "fsbridge", "fsbridge/guestfs", "internal/guestbox", "internal/keeper", "internal/hostmount", "internal/guest/...", "internal/helperbin", "internal/version"}, because: "it is what containers share and knows no engine's protocol"},
 		{at: "internal/asuser", because: "it is for tests of every package"},
+		{at: "internal/sshtest", outside: true, because: "it is for tests of every package"},
 		{at: "internal/container/containertest", may: []string{"sandbox", "fsbridge", "sandbox/backendtest", "internal/container", "internal/asuser", "internal/helperbin"}, because: "it tests what containers share"},
 		{at: "internal/container/...", apart: true, may: []string{"internal/container", "internal/container/enginetest"}, outside: true, because: "an engine's client knows no sandbox"},
 		{at: "sandbox/...", apart: true, may: []string{"sandbox", "fsbridge/...", "internal/guestbox", "internal/keeper", "internal/hostmount", "internal/container/...", "internal/guest/...", "internal/rooted", "internal/helperbin", "internal/version", "internal/seccomp", "internal/cgroup", "internal/osthread", "internal/tail"}, outside: true, because: "a backend knows no other backend and nobody above it"},
