@@ -15,15 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultMatches bounds a glob where the options say nothing.
-const DefaultMatches = 100_000
-
 // Glob implements fsbridge.Globber. Leading elements without wildcards are resolved like any path:
 // links inside the mounts are followed there. "**" matches no element too, so that "a/**" matches
 // "a". "*" matches names that begin with a dot. Directories that may not be read match as names and
 // have no content.
 func (b *Bridge) Glob(ctx context.Context, pattern string, opts fsbridge.GlobOptions) ([]string, error) {
-	if err := b.beginWith(ctx, opGlob, pattern, validPattern(pattern)); err != nil {
+	if err := b.beginWith(ctx, opGlob, pattern, fsbridge.ValidPattern(pattern)); err != nil {
 		return nil, err
 	}
 	defer b.end()
@@ -31,9 +28,9 @@ func (b *Bridge) Glob(ctx context.Context, pattern string, opts fsbridge.GlobOpt
 		return nil, pathError(opGlob, pattern, fmt.Errorf("a limit is negative: %w", fsbridge.ErrInvalid))
 	}
 	if opts.MaxMatches == 0 {
-		opts.MaxMatches = DefaultMatches
+		opts.MaxMatches = fsbridge.DefaultMatches
 	}
-	list, err := parsePattern(pattern)
+	list, err := fsbridge.ParsePattern(pattern)
 	if err != nil {
 		return nil, pathError(opGlob, pattern, err)
 	}
@@ -49,19 +46,6 @@ func (b *Bridge) Glob(ctx context.Context, pattern string, opts fsbridge.GlobOpt
 	}
 	slices.Sort(matches)
 	return matches, nil
-}
-
-// validPattern is ValidPath without the limit on elements, which braces lengthen.
-func validPattern(p string) error {
-	switch {
-	case p == "":
-		return fmt.Errorf("empty pattern: %w", fsbridge.ErrInvalidPath)
-	case strings.IndexByte(p, 0) >= 0:
-		return fmt.Errorf("NUL byte in pattern: %w", fsbridge.ErrInvalidPath)
-	case len(p) > fsbridge.MaxPath:
-		return fmt.Errorf("pattern of %d bytes, at most %d are possible: %w", len(p), fsbridge.MaxPath, fsbridge.ErrInvalidPath)
-	}
-	return nil
 }
 
 type globber struct {
@@ -82,14 +66,14 @@ type visit struct {
 	rest int
 }
 
-func (g *globber) run(p pattern) error {
-	lits, rest := p.prefix()
+func (g *globber) run(p fsbridge.Pattern) error {
+	lits, rest := p.Prefix()
 	start := strings.Join(lits, "/")
-	if p.absolute {
+	if p.Absolute {
 		start = "/" + start
 	}
 	if len(rest) == 0 {
-		return g.literal(start, p.dirOnly)
+		return g.literal(start, p.DirOnly)
 	}
 	at := start
 	if at == "" {
@@ -116,7 +100,7 @@ func (g *globber) run(p pattern) error {
 	if start != "" && start != "/" {
 		start += "/"
 	}
-	g.dirOnly = p.dirOnly
+	g.dirOnly = p.DirOnly
 	g.visited = make(map[visit]struct{})
 	return g.search(start, rest)
 }
@@ -173,25 +157,25 @@ func (g *globber) emit(p string, dir bool) error {
 
 // search matches the elements below the lowest directory. before is how the pattern spells that
 // directory, with a trailing slash unless it is empty.
-func (g *globber) search(before string, elems []element) error {
+func (g *globber) search(before string, elems []fsbridge.PatternElement) error {
 	key := visit{before, len(elems)}
 	if _, done := g.visited[key]; done {
 		return nil
 	}
 	g.visited[key] = struct{}{}
 	e, rest := elems[0], elems[1:]
-	if e.any {
+	if e.Any {
 		return g.searchAny(before, elems)
 	}
-	if e.match == "" {
-		st, err := g.b.tree.Lstat(g.l.FD(), e.literal)
+	if e.Match == "" {
+		st, err := g.b.tree.Lstat(g.l.FD(), e.Literal)
 		if err != nil {
 			return nil
 		}
-		return g.step(before, e.literal, st.IsDir(), rest)
+		return g.step(before, e.Literal, st.IsDir(), rest)
 	}
 	return g.each(func(name string, dir bool) error {
-		if !e.matches(name) {
+		if !e.Matches(name) {
 			return nil
 		}
 		return g.step(before, name, dir, rest)
@@ -199,7 +183,7 @@ func (g *globber) search(before string, elems []element) error {
 }
 
 // step goes on with a name that has matched.
-func (g *globber) step(before, name string, dir bool, rest []element) error {
+func (g *globber) step(before, name string, dir bool, rest []fsbridge.PatternElement) error {
 	if len(rest) == 0 {
 		return g.emit(before+name, dir)
 	}
@@ -210,7 +194,7 @@ func (g *globber) step(before, name string, dir bool, rest []element) error {
 }
 
 // searchAny matches "**": nothing, or one directory more.
-func (g *globber) searchAny(before string, elems []element) error {
+func (g *globber) searchAny(before string, elems []fsbridge.PatternElement) error {
 	rest := elems[1:]
 	if len(rest) > 0 {
 		if err := g.search(before, rest); err != nil {
@@ -235,7 +219,7 @@ func (g *globber) searchAny(before string, elems []element) error {
 }
 
 // below searches one directory in the lowest one.
-func (g *globber) below(before, name string, elems []element) error {
+func (g *globber) below(before, name string, elems []fsbridge.PatternElement) error {
 	switch err := g.l.Down(name); err {
 	case nil:
 	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EACCES:

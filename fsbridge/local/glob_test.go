@@ -5,9 +5,7 @@ package local
 import (
 	"errors"
 	"os"
-	"path"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -16,47 +14,6 @@ import (
 	"github.com/workberth/workberth/fsbridge"
 	"pgregory.net/rapid"
 )
-
-func TestParsePattern(t *testing.T) {
-	for _, bad := range []string{"[", "a/[b", "{", "{a", "a{b,c", "\\", "a\\", "[]", "[a-]", "x/{a,{b}", "*/../x", "**/..", "{a,[}"} {
-		if list, err := parsePattern(bad); !errors.Is(err, path.ErrBadPattern) {
-			t.Errorf("%q: %v, %v", bad, list, err)
-		}
-	}
-	for s, want := range map[string][]string{
-		"a":            {"a"},
-		"{a,b}":        {"a", "b"},
-		"x{a,b}y":      {"xay", "xby"},
-		"{a,b}{c,d}":   {"ac", "ad", "bc", "bd"},
-		"{a,{b,c}d}":   {"a", "bd", "cd"},
-		"{a}":          {"a"},
-		"{}x":          {"x"},
-		"{,a}x":        {"x", "ax"},
-		"a}b":          {"a}b"},
-		`\{a,b\}`:      {`\{a,b\}`},
-		"[{]a":         {"[{]a"},
-		"[]{]{a,b}":    {"[]{]a", "[]{]b"},
-		"{a/b,c}/*":    {"a/b/*", "c/*"},
-		"{[,],x}":      {"[,]", "x"},
-		`{a\,b,c}`:     {`a\,b`, "c"},
-		"**/{*.go,mod": nil,
-	} {
-		got, err := expandBraces(s, nil)
-		if want == nil {
-			if err == nil {
-				t.Errorf("%q expands to %q", s, got)
-			}
-			continue
-		}
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%q expands to %q, %v, want %q", s, got, err, want)
-		}
-	}
-	many := strings.Repeat("{a,b}", 13)
-	if _, err := parsePattern(many); !errors.Is(err, fsbridge.ErrTooLarge) {
-		t.Errorf("8192 alternatives: %v", err)
-	}
-}
 
 func TestGlobTable(t *testing.T) {
 	eachWay(t, func(t *testing.T, d *dirs) {
