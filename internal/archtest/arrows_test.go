@@ -52,15 +52,17 @@ func house() []room {
 		{at: "internal/sshtest", outside: true, because: "it is for tests of every package"},
 		{at: "internal/container/containertest", may: []string{"sandbox", "fsbridge", "sandbox/backendtest", "internal/container", "internal/asuser", "internal/helperbin"}, because: "it tests what containers share"},
 		{at: "internal/container/...", apart: true, may: []string{"internal/container", "internal/container/enginetest"}, outside: true, because: "an engine's client knows no sandbox"},
-		{at: "sandbox/...", apart: true, may: []string{"sandbox", "fsbridge/...", "internal/guestbox", "internal/keeper", "internal/hostmount", "internal/container/...", "internal/guest/...", "internal/rooted", "internal/helperbin", "internal/version", "internal/seccomp", "internal/cgroup", "internal/osthread", "internal/tail"}, outside: true, because: "a backend knows no other backend and nobody above it"},
+		{at: "sandbox/...", apart: true, may: []string{"sandbox", "fsbridge/...", "internal/guestbox", "internal/keeper", "internal/hostmount", "internal/container/...", "internal/guest/...", "internal/rooted", "internal/helperbin", "internal/version", "internal/seccomp", "internal/cgroup", "internal/osthread", "internal/tail", "internal/sshclient"}, outside: true, because: "a backend knows no other backend and nobody above it"},
 		{at: "internal/seccomp", outside: true, because: "it translates a profile and knows nobody who uses it"},
 		{at: "internal/tail", because: "it keeps bytes and knows nobody who wants them"},
+		{at: "internal/sshclient", may: []string{"internal/tail"}, outside: true, because: "it connects and knows nobody who wants to"},
 		{at: "internal/osthread", because: "it is about threads and nothing else"},
 		{at: "internal/cgroup", because: "it bounds processes and knows no sandbox"},
 		{at: "internal/config", may: []string{"sandbox", "fsbridge"}, outside: true, because: "it reads a file and starts nothing"},
 		{at: "internal/owner/...", may: []string{"sandbox", "fsbridge/...", "internal/guest/...", "internal/guestbox", "internal/helperbin", "internal/version", "gitenv"}, because: "it is above the sandboxes and below the command"},
-		{at: "cmd/berth/...", may: []string{"fsbridge/...", "sandbox/...", "gitenv", "internal/..."}, outside: true},
-		{at: "integration/...", may: []string{"fsbridge/...", "sandbox/...", "gitenv", "internal/...", "cmd/..."}, outside: true},
+		{at: "remoteworkspace/sshhost/...", may: []string{"sandbox", "fsbridge"}, outside: true, because: "it serves sandboxes and knows no backend and no command line"},
+		{at: "cmd/berth/...", may: []string{"fsbridge/...", "sandbox/...", "gitenv", "internal/...", "remoteworkspace/..."}, outside: true},
+		{at: "integration/...", may: []string{"fsbridge/...", "sandbox/...", "gitenv", "internal/...", "cmd/...", "remoteworkspace/..."}, outside: true},
 	}
 }
 

@@ -1,0 +1,378 @@
+package sshhost
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/pkg/sftp"
+
+	"github.com/workberth/workberth/fsbridge"
+)
+
+// writeAhead bounds how far parts of an upload may arrive before the one that comes next,
+// in bytes. Requests that a client has under way are handled in any order.
+const writeAhead = 4 << 20
+
+// Filewrite opens a file for writing.
+func (f *files) Filewrite(r *sftp.Request) (io.WriterAt, error) { return f.openWriter(r) }
+
+// OpenFile opens a file for reading and writing.
+func (f *files) OpenFile(r *sftp.Request) (sftp.WriterAtReaderAt, error) { return f.openWriter(r) }
+
+// openWriter opens a writer. A file that does not exist is created at once, empty, so that
+// a refusal is told before anything is sent and other names cannot be taken meanwhile.
+func (f *files) openWriter(r *sftp.Request) (*writer, error) {
+	if err := f.take(); err != nil {
+		return nil, err
+	}
+	w, err := f.prepare(r)
+	if err != nil {
+		f.give()
+		return nil, f.did("write", r.Filepath, 0, 0, err)
+	}
+	f.mu.Lock()
+	f.writers[path.Clean(w.path)] = w
+	f.mu.Unlock()
+	return w, nil
+}
+
+func (f *files) prepare(r *sftp.Request) (*writer, error) {
+	flags := r.Pflags()
+	w := &writer{f: f, path: r.Filepath, appending: flags.Append}
+	fail := func(err error) (*writer, error) {
+		return nil, &fsbridge.PathError{Op: "open", Path: r.Filepath, Err: err}
+	}
+	info, err := f.b.Stat(f.ctx, r.Filepath)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && flags.Creat:
+		opts := fsbridge.WriteOptions{If: fsbridge.Precondition{Absent: true}, NoParents: true, Mode: 0o666 &^ umask}
+		// The library does not say which attributes came with an open request. Four bytes can
+		// only be the permissions, and that is what clients send.
+		if len(r.Attrs) == 4 {
+			opts.Mode = fsbridge.Mode(binary.BigEndian.Uint32(r.Attrs)) & fsbridge.ModePerm &^ umask
+		}
+		if _, err := fsbridge.WriteStream(f.ctx, f.b, r.Filepath, bytes.NewReader(nil), opts); err != nil {
+			return nil, err
+		}
+		w.created = true
+	case err != nil:
+		return nil, err
+	case flags.Creat && flags.Excl:
+		return fail(fs.ErrExist)
+	case !info.IsRegular():
+		return fail(fsbridge.ErrNotRegular)
+	default:
+		if m, _, ok := fsbridge.Mounts(f.b).Find(r.Filepath); ok && m.ReadOnly {
+			return fail(fsbridge.ErrReadOnly)
+		}
+		w.size, w.keep = info.Size, !flags.Trunc
+		if flags.Trunc {
+			w.size, w.dirty = 0, true
+		}
+	}
+	return w, nil
+}
+
+// writer is one file open for writing. It begins as a stream: parts in order go into the
+// sandbox as they come, and the file appears with the last one. The first thing that is no
+// stream (writing elsewhere, reading, cutting, or keeping what was there) turns it into a
+// scratch file, which replaces the file when it is closed.
+type writer struct {
+	f         *files
+	path      string
+	created   bool // by this writer, empty
+	keep      bool // the old content counts
+	appending bool
+
+	mu     sync.Mutex
+	size   int64
+	dirty  bool // what is in the sandbox is not what it should be
+	err    error
+	cut    bool // the client vanished: nothing is to be published
+	ahead  map[int64][]byte
+	held   int64 // of the memory budget
+	next   int64 // the offset that comes next in the stream
+	pipe   *io.PipeWriter
+	stream chan error // the outcome of the stream
+	copy   *scratch
+	times  *time.Time // to be set at the end
+	moved  int64
+}
+
+// present is the file as it is for this session.
+func (w *writer) present(info fsbridge.FileInfo) fsbridge.FileInfo {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	info.Size = w.size
+	if w.times != nil {
+		info.ModTime = *w.times
+	}
+	return info
+}
+
+// WriteAt writes at an offset. With append, wherever the end is.
+func (w *writer) WriteAt(p []byte, off int64) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return 0, status(w.err)
+	}
+	if off < 0 || off > 1<<62 {
+		return 0, status(fsbridge.ErrInvalid)
+	}
+	if err := w.writeAt(p, off); err != nil {
+		w.err = err
+		return 0, status(err)
+	}
+	w.moved += int64(len(p))
+	return len(p), nil
+}
+
+func (w *writer) writeAt(p []byte, off int64) error {
+	if w.appending {
+		w.size += int64(len(p))
+		return fsbridge.AppendFile(w.f.ctx, w.f.b, w.path, p)
+	}
+	if w.copy == nil && (w.keep || off < w.next || off > w.next+writeAhead) {
+		if err := w.unstream(); err != nil {
+			return err
+		}
+	}
+	w.dirty = true
+	w.size = max(w.size, off+int64(len(p)))
+	switch {
+	case w.copy != nil:
+		_, err := w.copy.WriteAt(p, off)
+		return err
+	case off > w.next:
+		return w.put(p, off)
+	}
+	return w.send(p)
+}
+
+// put keeps a part until its turn comes.
+func (w *writer) put(p []byte, off int64) error {
+	if _, twice := w.ahead[off]; twice {
+		if err := w.unstream(); err != nil {
+			return err
+		}
+		_, err := w.copy.WriteAt(p, off)
+		return err
+	}
+	if !reserve(&w.f.s.conn.srv.spool.memory, w.f.s.conn.srv.spool.maxMemory, int64(len(p))) {
+		return errSpoolFull
+	}
+	w.held += int64(len(p))
+	if w.ahead == nil {
+		w.ahead = map[int64][]byte{}
+	}
+	w.ahead[off] = bytes.Clone(p)
+	return nil
+}
+
+// unput gives the memory of a part back.
+func (w *writer) unput(off int64) []byte {
+	p := w.ahead[off]
+	delete(w.ahead, off)
+	w.held -= int64(len(p))
+	w.f.s.conn.srv.spool.memory.Add(-int64(len(p)))
+	return p
+}
+
+// send passes the next part on, and those whose turn it is then.
+func (w *writer) send(p []byte) error {
+	if w.pipe == nil {
+		r, pipe := io.Pipe()
+		w.pipe, w.stream = pipe, make(chan error, 1)
+		go func() {
+			_, err := fsbridge.WriteStream(w.f.ctx, w.f.b, w.path, r, fsbridge.WriteOptions{NoParents: true})
+			if err == nil {
+				err = io.ErrClosedPipe
+			}
+			r.CloseWithError(err)
+			if errors.Is(err, io.ErrClosedPipe) {
+				err = nil
+			}
+			w.stream <- err
+		}()
+	}
+	for {
+		if _, err := w.pipe.Write(p); err != nil {
+			return err
+		}
+		w.next += int64(len(p))
+		if _, ok := w.ahead[w.next]; !ok {
+			return nil
+		}
+		p = w.unput(w.next)
+	}
+}
+
+// finish publishes what was streamed.
+func (w *writer) finish() error {
+	if w.pipe == nil {
+		return nil
+	}
+	if w.cut || w.err != nil {
+		w.pipe.CloseWithError(io.ErrUnexpectedEOF)
+	} else {
+		w.pipe.Close()
+	}
+	w.pipe = nil
+	return <-w.stream
+}
+
+// unstream turns the writer into one with a scratch file: what was streamed is published,
+// read back, and goes on from there.
+func (w *writer) unstream() error {
+	if w.copy != nil {
+		return nil
+	}
+	streamed := w.pipe != nil
+	if err := w.finish(); err != nil {
+		return err
+	}
+	copied, err := w.f.s.conn.srv.spool.create()
+	if err != nil {
+		return err
+	}
+	if w.keep || streamed {
+		if err := w.load(copied); err != nil {
+			copied.close()
+			return err
+		}
+	}
+	w.copy = copied
+	for off := range w.ahead {
+		if _, err := copied.WriteAt(w.unput(off), off); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load reads the file's content into the scratch file.
+func (w *writer) load(to *scratch) error {
+	r, _, err := fsbridge.OpenReader(w.f.ctx, w.f.b, w.path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return to.fill(r)
+}
+
+// ReadAt reads what this session has written, or what was there.
+func (w *writer) ReadAt(p []byte, off int64) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if off < 0 {
+		return 0, status(fsbridge.ErrInvalid)
+	}
+	if w.appending {
+		data, err := fsbridge.ReadRange(w.f.ctx, w.f.b, w.path, off, int64(len(p)))
+		if err == nil && len(data) == 0 {
+			err = io.EOF
+		}
+		return copy(p, data), status(err)
+	}
+	if err := w.unstream(); err != nil {
+		return 0, status(err)
+	}
+	n, err := w.copy.ReadAt(p, off)
+	return n, status(err)
+}
+
+// truncate cuts or lengthens the file.
+func (w *writer) truncate(size int64) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	if err := w.unstream(); err != nil {
+		return err
+	}
+	w.dirty, w.size = true, size
+	return w.copy.truncate(size)
+}
+
+// setTimes sets the time now or, of a file that is being written, when it is complete.
+func (w *writer) setTimes(t time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dirty {
+		w.times = &t
+		return nil
+	}
+	return w.f.touch(w.path, t)
+}
+
+// TransferError notes that the client vanished: half a file is not published.
+func (w *writer) TransferError(error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = true
+}
+
+// Close publishes the file.
+func (w *writer) Close() error {
+	w.f.mu.Lock()
+	if w.f.writers[path.Clean(w.path)] == w {
+		delete(w.f.writers, path.Clean(w.path))
+	}
+	w.f.mu.Unlock()
+	defer w.f.give()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := w.publish()
+	for off := range w.ahead {
+		w.unput(off)
+	}
+	if w.copy != nil {
+		w.copy.close()
+	}
+	if err == nil && w.times != nil {
+		err = w.f.touch(w.path, *w.times)
+	}
+	return w.f.did("write", w.path, w.moved, 0, err)
+}
+
+// errCut is the outcome of a file whose client vanished.
+var errCut = errors.New("the client left before the file was complete; nothing was changed")
+
+// publish brings the file in the sandbox to what it should be.
+func (w *writer) publish() error {
+	if w.err == nil && !w.cut && w.copy == nil && len(w.ahead) > 0 {
+		// A hole: what is missing was never sent. The file gets zeros there.
+		w.err = w.unstream()
+	}
+	err := w.finish()
+	switch {
+	case w.cut || w.err != nil:
+		if w.created {
+			w.undo()
+		}
+		if w.err != nil {
+			return w.err
+		}
+		if w.dirty {
+			return errCut
+		}
+		return nil
+	case err != nil, !w.dirty:
+		return err
+	case w.copy != nil:
+		_, err = fsbridge.WriteStream(w.f.ctx, w.f.b, w.path, w.copy.content(), fsbridge.WriteOptions{NoParents: true, Size: w.copy.size})
+		return err
+	case w.next == 0 && !w.created:
+		_, err = fsbridge.WriteStream(w.f.ctx, w.f.b, w.path, bytes.NewReader(nil), fsbridge.WriteOptions{NoParents: true})
+		return err
+	}
+	return nil
+}
