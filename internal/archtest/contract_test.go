@@ -22,6 +22,7 @@ func kept() []rows {
 		{"fsbridge.md", "FSB", 1, 13},
 		{"sandbox.md", "SBX", 1, 15}, // from SBX-16 on: host-only harnesses, with the harness runtime
 		{"gitenv.md", "GIT", 1, 12},
+		{"remoteworkspace.md", "RWS", 1, 23},
 	}
 }
 
