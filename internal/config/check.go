@@ -31,7 +31,7 @@ func (f *File) check() error {
 			return err
 		}
 	}
-	return nil
+	return f.checkWorkspaces()
 }
 
 // checkLayer checks one layer found under where.

@@ -28,6 +28,8 @@ type Request struct {
 	Session    string
 	Agent      string
 	Network    string
+	// Binding names an entry of "workspaces", whose settings win over those of agents.
+	Binding string
 	// AllowDangerous are fields named by --allow-dangerous.
 	AllowDangerous []string
 	// Image and other backend settings follow with their backends.
@@ -81,12 +83,19 @@ func (f *File) Merge(req Request, defaults func(backend string) sandbox.Config) 
 		known := slices.Sorted(maps.Keys(f.doc.Agents))
 		return nil, &Error{Path: f.Path, Line: f.line("agents"), Text: fmt.Sprintf("no agent %q is configured; known are %s", req.Agent, strings.Join(known, ", "))}
 	}
+	bound, isBound := f.doc.Workspaces[req.Binding]
+	if req.Binding != "" && !isBound {
+		return nil, f.noWorkspace(req.Binding)
+	}
 
 	e.Backend = DefaultBackend
 	m.set("backend", e.Backend, SourceDefault)
 	m.str(&e.Backend, f.doc.Backend, "backend")
 	if hasAgent {
 		m.str(&e.Backend, ag.Backend, "backend", "agents", req.Agent)
+	}
+	if isBound {
+		m.str(&e.Backend, bound.Backend, "backend", "workspaces", req.Binding)
 	}
 	m.outer(&e.Backend, req.EnvBackend, "backend", SourceEnv)
 	m.outer(&e.Backend, req.Backend, "backend", SourceFlag)
@@ -108,6 +117,10 @@ func (f *File) Merge(req Request, defaults func(backend string) sandbox.Config) 
 		m.layer(ag.Layer, "agents", req.Agent)
 		m.str(&e.Workspace, ag.Workspace, "workspace", "agents", req.Agent)
 		m.str(&scope, ag.Scope, "scope", "agents", req.Agent)
+	}
+	if isBound {
+		m.layer(bound.Layer, "workspaces", req.Binding)
+		m.str(&e.Workspace, bound.Workspace, "workspace", "workspaces", req.Binding)
 	}
 	m.outer(&e.Workspace, req.Workspace, "workspace", SourceFlag)
 	m.outer(&scope, req.Scope, "scope", SourceFlag)

@@ -32,6 +32,8 @@ type document struct {
 	Defaults *Layer           `yaml:"defaults"`
 	Backends map[string]Layer `yaml:"backends"`
 	Agents   map[string]agent `yaml:"agents"`
+	// Workspaces are bound workspaces, by name.
+	Workspaces map[string]workspace `yaml:"workspaces"`
 }
 
 // agent is one entry of "agents": a layer and what only an agent can choose.
