@@ -119,7 +119,7 @@ func hintFor(err error) string {
 	case errors.Is(err, ErrUnavailable):
 		return "register the access again when the machine can be reached; no local copy is used instead"
 	case errors.Is(err, ErrConflict):
-		return "read the document again and decide; its present hash is in the error"
+		return "read the document again and decide; its present hash is in the message"
 	case errors.Is(err, ErrNotAllowed):
 		return "choose a document of the list, or add the name to the configured documents"
 	case errors.As(err, &path):

@@ -79,7 +79,7 @@ func (s *DocumentService) save(ctx context.Context, o *opened, name string, data
 		res.Created, err = s.checkAndWrite(ctx, o, name, data, want)
 	}
 	if errors.Is(err, ErrOutcomeUnknown) {
-		s.w.log.Warn("nobody knows whether a document was saved", "dir", o.dir, "document", name, "error", err)
+		s.w.log.Debug("nobody knows whether a document was saved", "dir", o.dir, "document", name, "error", err)
 	}
 	if err != nil {
 		return SetResult{}, o.explain(ctx, saveError(err, want), false)

@@ -46,7 +46,8 @@ type Options struct {
 	// Authorize is asked first, for bound and local workspaces alike. Nil allows
 	// everything: the caller has checked.
 	Authorize AuthorizeFunc
-	// Logger gets failures that a person may want to know of; nil discards.
+	// Logger is told, for debugging, of connections that fail and saves that nobody knows
+	// the outcome of: the errors say the same. Nil discards.
 	Logger *slog.Logger
 }
 
@@ -105,7 +106,7 @@ func (w *Workspaces) open(ctx context.Context, dir string, guard fsbridge.Assert
 	b, err := reg.access.Bridge(ctx, both(hold, guard))
 	o := &opened{Bridge: b, bound: true, dir: dir, key: key}
 	if err != nil {
-		w.log.Warn("a bound workspace cannot be reached", "dir", dir, "error", err)
+		w.log.Debug("a bound workspace cannot be reached", "dir", dir, "error", err)
 		return nil, o.explain(ctx, err, true)
 	}
 	if b == nil {

@@ -8,6 +8,10 @@ import (
 	"strings"
 )
 
+// RemoteBackend is the backend whose workspaces lie on another machine: their paths mean
+// nothing here.
+const RemoteBackend = "ssh"
+
 // workspace is one entry of "workspaces": where a bound workspace lies, its sandbox, and
 // which of its files are documents.
 type workspace struct {
@@ -75,7 +79,7 @@ func (f *File) checkWorkspaces() error {
 		switch p := deref(w.Workspace); {
 		case p == "":
 			return f.errorAt("needs a workspace: the directory, on the machine that has it", at()...)
-		case strings.HasPrefix(p, "~/") && deref(w.Backend) == "ssh":
+		case strings.HasPrefix(p, "~/") && deref(w.Backend) == RemoteBackend:
 		case !path.IsAbs(p):
 			return f.errorAt("must be an absolute path; with the backend ssh also ~/ and a path below the home directory", at("workspace")...)
 		}
