@@ -38,9 +38,14 @@ func (s *session) command(kind, command string) {
 		s.tell("berth: the sandbox was lost while the command ran; what became of it is unknown\n")
 		status.Code = codeFailed
 	}
-	_ = s.ch.CloseWrite() // the end of the output precedes the status
+	s.leave(status)
+}
+
+// leave tells the client how it ended, after all output, and closes the channel.
+func (s *session) leave(status sandbox.ExitStatus) {
+	_ = s.ch.CloseWrite() // a client that has left needs to know nothing
 	_ = report(s.ch, status)
-	s.ch.Close()
+	_ = s.ch.Close()
 }
 
 // tell writes a message for the person at the other end to standard error, or, with a
@@ -65,9 +70,7 @@ func (s *session) fail(kind, what string, err error, ms int64) {
 	s.conn.srv.log.Info("a session failed", "session", s.id, "workspace", s.conn.grant.Load().workspace, "error", err)
 	s.finished(kind, what, "failed", clip(err.Error(), 200), ms)
 	s.tell(text)
-	_ = s.ch.CloseWrite()
-	_ = report(s.ch, sandbox.ExitStatus{Code: code})
-	s.ch.Close()
+	s.leave(sandbox.ExitStatus{Code: code})
 }
 
 // errNoShell: the sandbox has nothing to run a command's text with.

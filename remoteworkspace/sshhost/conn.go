@@ -39,10 +39,11 @@ type conn struct {
 	heard   atomic.Int64
 	in, out atomic.Int64
 
-	mu       sync.Mutex
-	channels int
-	noMore   bool // no further channels: the client said so, or the server drains
-	work     sync.WaitGroup
+	mu         sync.Mutex
+	channels   int
+	noSessions bool // the client said that it wants no further ones
+	draining   bool // the server wants no further channels
+	work       sync.WaitGroup
 }
 
 // refused writes down that a limit kept the connection out.
@@ -129,7 +130,7 @@ func (c *conn) globals(reqs <-chan *ssh.Request) {
 	for r := range reqs {
 		if r.Type == "no-more-sessions@openssh.com" {
 			c.mu.Lock()
-			c.noMore = true
+			c.noSessions = true
 			c.mu.Unlock()
 		}
 		if r.WantReply {
@@ -151,7 +152,8 @@ func (c *conn) open(nch ssh.NewChannel) {
 		return
 	}
 	c.mu.Lock()
-	full, noMore := c.channels >= c.srv.limits.Sessions, c.noMore
+	full := c.channels >= c.srv.limits.Sessions
+	noMore := c.draining || c.noSessions && nch.ChannelType() == "session"
 	if !full && !noMore {
 		c.channels++
 		c.work.Add(1)
@@ -187,7 +189,7 @@ func (c *conn) closed() {
 // drain refuses further channels and ends a connection without any.
 func (c *conn) drain() {
 	c.mu.Lock()
-	c.noMore = true
+	c.draining = true
 	idle := c.channels == 0
 	c.mu.Unlock()
 	if idle {
@@ -251,5 +253,11 @@ func (c *conn) watchIdle() {
 	}
 }
 
-// assertCurrent is the guard of everything done for the connection.
-func (c *conn) assertCurrent() error { return context.Cause(c.ctx) }
+// assertCurrent is the guard of everything done for the connection. A client that has left
+// keeps its authority: what it has sent in full is still done.
+func (c *conn) assertCurrent() error {
+	if cause := context.Cause(c.ctx); errors.Is(cause, errRevoked) {
+		return cause
+	}
+	return nil
+}

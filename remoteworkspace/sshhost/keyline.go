@@ -56,7 +56,7 @@ func CheckKey(key ssh.PublicKey) error {
 	if _, ok := key.(*ssh.Certificate); ok {
 		return errors.New("it is a certificate; authorise the key of the authority that signed it")
 	}
-	if key.Type() == ssh.InsecureKeyAlgoDSA {
+	if key.Type() == "ssh-dss" {
 		return errors.New("DSA keys are not safe; use ed25519")
 	}
 	if c, ok := key.(ssh.CryptoPublicKey); ok {

@@ -50,8 +50,6 @@ func (c *conn) session(nch ssh.NewChannel) {
 	defer s.gone(nil)
 	c.srv.metrics.running.Inc()
 	defer c.srv.metrics.running.Dec()
-	stop := context.AfterFunc(c.ctx, func() { ch.Close() }) // ends the loop below
-	defer stop()
 	for r := range reqs {
 		ok, start := s.request(r)
 		if r.WantReply {
@@ -68,7 +66,7 @@ func (c *conn) session(nch ssh.NewChannel) {
 	if s.started() {
 		<-s.over
 	}
-	ch.Close()
+	_ = ch.Close() // the client has left, or closed it first
 }
 
 func (s *session) started() bool {

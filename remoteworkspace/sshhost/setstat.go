@@ -2,7 +2,6 @@ package sshhost
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -109,7 +108,7 @@ func (f *files) cutContent(p string, size int64) (io.Reader, func(), error) {
 // touch sets the time of a file by the sandbox's own touch: the bridge has no such
 // operation. The path is an argument and never read by a shell.
 func (f *files) touch(p string, t time.Time) error {
-	if err := f.s.conn.assertCurrent(); err != nil {
+	if _, err := f.b.Stat(f.ctx, p); err != nil {
 		return err
 	}
 	argv := []string{"touch", "-c", "-d", fmt.Sprintf("@%d", t.Unix()), "--", p}
@@ -128,7 +127,5 @@ func (f *files) touch(p string, t time.Time) error {
 
 // undo removes the empty file that a writer made and nobody has filled.
 func (w *writer) undo() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.f.ctx), touchTimeout)
-	defer cancel()
-	_ = fsbridge.Remove(ctx, w.f.b, w.path, fsbridge.RemoveOptions{If: fsbridge.Precondition{Hash: emptyHash}, IgnoreMissing: true}) // it may have been filled by others
+	_ = fsbridge.Remove(w.f.ctx, w.f.b, w.path, fsbridge.RemoveOptions{If: fsbridge.Precondition{Hash: emptyHash}, IgnoreMissing: true}) // it may have been filled by others
 }

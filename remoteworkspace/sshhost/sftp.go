@@ -35,26 +35,47 @@ func (s *session) sftp() {
 		return
 	}
 	defer release()
-	bridge, err := sb.Bridge(s.ctx, s.conn.assertCurrent)
+	ctx, cancel := s.lasting()
+	defer cancel()
+	bridge, err := sb.Bridge(ctx, s.conn.assertCurrent)
 	if err != nil {
 		s.fail(kindSFTP, "", err, elapsed())
 		return
 	}
 	stop := s.closeWith(sb)
 	defer stop()
-	f := &files{s: s, ctx: s.ctx, b: bridge, sb: sb, writers: map[string]*writer{}}
+	f := &files{s: s, ctx: ctx, b: bridge, sb: sb, writers: map[string]*writer{}}
 	handlers := sftp.Handlers{FileGet: f, FilePut: f, FileCmd: f, FileList: f}
-	server := sftp.NewRequestServer(subsystem{s}, handlers, sftp.WithStartDirectory(sb.Info().Workdir))
+	stream := &subsystem{s: s}
+	server := sftp.NewRequestServer(stream, handlers, sftp.WithStartDirectory(sb.Info().Workdir))
 	err = server.Serve()
+	stream.end()
 	outcome, detail := "exit 0", ""
 	code := 0
 	if err != nil && !errors.Is(err, io.EOF) {
 		outcome, detail, code = "cut", clip(err.Error(), 200), 1
 	}
 	s.finished(kindSFTP, "", outcome, detail, elapsed())
-	_ = s.ch.CloseWrite()
-	_ = report(s.ch, sandbox.ExitStatus{Code: code})
-	s.ch.Close()
+	s.leave(sandbox.ExitStatus{Code: code})
+}
+
+// lasting is a context for what a client has asked for in full: it may have left right
+// after, as sshfs does, and its last file must not be lost. It ends a while after.
+func (s *session) lasting() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
+	go func() {
+		select {
+		case <-s.ctx.Done():
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-s.conn.srv.clock.After(endBound):
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // closeWith closes the channel when the sandbox ends.
@@ -63,29 +84,48 @@ func (s *session) closeWith(sb sandbox.Sandbox) (stop func()) {
 	go func() {
 		select {
 		case <-sb.Done():
-			s.ch.Close()
+			_ = s.ch.Close() // ends the server's loop
 		case <-over:
 		}
 	}()
 	return func() { close(over) }
 }
 
-// subsystem counts what moves. Closing it ends the reading, too.
-type subsystem struct{ s *session }
+// subsystem is the server's stream. It counts what moves. Closing it ends the reading, too.
+type subsystem struct {
+	s *session
 
-func (c subsystem) Read(p []byte) (int, error) {
+	mu   sync.Mutex
+	over bool
+}
+
+func (c *subsystem) Read(p []byte) (int, error) {
 	n, err := c.s.ch.Read(p)
 	c.s.moved(n, 0)
 	return n, err
 }
 
-func (c subsystem) Write(p []byte) (int, error) {
+// Write sends an answer. The library may still hold one when it has returned.
+func (c *subsystem) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return 0, io.ErrClosedPipe
+	}
 	n, err := c.s.ch.Write(p)
 	c.s.moved(0, n)
 	return n, err
 }
 
-func (c subsystem) Close() error { return c.s.ch.Close() }
+// Close ends the session.
+func (c *subsystem) Close() error { return c.s.ch.Close() }
+
+// end waits for an answer under way and lets no other follow.
+func (c *subsystem) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+}
 
 // files answers the requests of one sftp session.
 type files struct {

@@ -20,8 +20,8 @@ func (i fileInfo) Mode() fs.FileMode  { return i.info.FSMode() }
 func (i fileInfo) ModTime() time.Time { return i.info.ModTime }
 func (i fileInfo) IsDir() bool        { return i.info.IsDir() }
 func (i fileInfo) Sys() any           { return nil }
-func (i fileInfo) Uid() uint32        { return i.info.UID } //nolint:revive // the library's name
-func (i fileInfo) Gid() uint32        { return i.info.GID } //nolint:revive // the library's name
+func (i fileInfo) Uid() uint32        { return i.info.UID } //nolint:staticcheck // the library's name
+func (i fileInfo) Gid() uint32        { return i.info.GID } //nolint:staticcheck // the library's name
 
 // list opens a directory for listing.
 func (f *files) list(p string) (*listing, error) {
