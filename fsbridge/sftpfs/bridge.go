@@ -2,7 +2,6 @@ package sftpfs
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/pkg/sftp"
@@ -26,9 +25,9 @@ type Bridge struct {
 
 	// given counts the requests that were given up and have not been answered since.
 	given atomic.Int64
-	// mu is held from the last look at a name to the request that changes it, so that calls of one
+	// names are held from the last look at a name to the request that changes it, so that calls of one
 	// bridge do not lose each other's updates.
-	mu sync.Mutex
+	names stripes
 }
 
 var (
@@ -62,7 +61,7 @@ func New(client *sftp.Client, opts Options) (*Bridge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sftp bridge: %w", err)
 	}
-	return &Bridge{client: client, opts: opts}, nil
+	return &Bridge{client: client, opts: opts, names: newStripes()}, nil
 }
 
 // has tells whether the server offers an extension.

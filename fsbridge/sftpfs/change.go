@@ -88,8 +88,6 @@ func (c *call) remove(p string, opts fsbridge.RemoveOptions) error {
 	if err := c.begin(p); err != nil {
 		return err
 	}
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
 	pl, err := c.existing(p, false)
 	if err != nil {
 		return err
@@ -97,6 +95,11 @@ func (c *call) remove(p string, opts fsbridge.RemoveOptions) error {
 	if err := c.b.movable(pl); err != nil {
 		return err
 	}
+	release, err := c.hold(pl.abs)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if opts.If != (fsbridge.Precondition{}) {
 		if err := regular(pl.info); err != nil {
 			return err
@@ -143,7 +146,7 @@ func (c *call) device(dir string) (id uint64, known bool, err error) {
 	if !c.b.has(extStatVFS) {
 		return 0, false, nil
 	}
-	st, err := ask(c, func() (*sftp.StatVFS, error) { return c.b.client.StatVFS(dir) })
+	st, err := ask(c, func() (*sftp.StatVFS, error) { return something(c.b.client.StatVFS(dir)) })
 	if isFailure(err) {
 		return 0, false, nil
 	}

@@ -13,8 +13,13 @@ import (
 	"github.com/workberth/workberth/fsbridge"
 )
 
-// commit gives the temporary file its name. b.mu is held.
+// commit gives the temporary file its name.
 func (c *call) commit(abs string, t temporary, opts fsbridge.WriteOptions) (created bool, err error) {
+	release, err := c.hold(abs)
+	if err != nil {
+		return false, err
+	}
+	defer release()
 	if err := c.holds(abs, opts.If); err != nil {
 		return false, err
 	}
@@ -89,7 +94,7 @@ func (c *call) full(dir string, err error) error {
 	if !isFailure(err) || !c.b.has(extStatVFS) {
 		return err
 	}
-	st, e := ask(c, func() (*sftp.StatVFS, error) { return c.b.client.StatVFS(dir) })
+	st, e := ask(c, func() (*sftp.StatVFS, error) { return something(c.b.client.StatVFS(dir)) })
 	if e != nil {
 		return err
 	}

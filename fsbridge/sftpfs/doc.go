@@ -45,7 +45,8 @@
 //
 // Answers are checked: sizes, types, names in listings, lengths of reads. No request waits for longer
 // than Options.RequestTimeout or the context; one that is given up is left to the connection, and so
-// many of them end the bridge's use of it. A request that is given up may still take effect: that is
+// many of them end the bridge's use of it. A listing is held in memory as a whole, and one without an end
+// is left at the timeout. A request that is given up may still take effect: that is
 // what ErrOutcomeUnknown says.
 //
 // The guard is asked before every request (FSB-10) except those that take back what the same call has

@@ -25,6 +25,17 @@ type protocolError struct{ what string }
 
 func (e *protocolError) Error() string { return "the server breaks the protocol: " + e.what }
 
+// errNoAnswer is a server's "success" where something was asked for. The client passes it on as nothing.
+func errNoAnswer() error { return &protocolError{"success, and not what was asked for"} }
+
+// something refuses such an answer.
+func something[T any](value *T, err error) (*T, error) {
+	if value == nil && err == nil {
+		return nil, errNoAnswer()
+	}
+	return value, err
+}
+
 // silenceError is a request that was not answered in time.
 type silenceError struct{ after time.Duration }
 

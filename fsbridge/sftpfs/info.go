@@ -25,9 +25,12 @@ const (
 
 // infoOf reads the attributes a server sent for a file, under the name that was asked for.
 func infoOf(name string, i fs.FileInfo) (fsbridge.FileInfo, error) {
+	if i == nil {
+		return fsbridge.FileInfo{}, errNoAnswer()
+	}
 	st, ok := i.Sys().(*sftp.FileStat)
-	if !ok {
-		return fsbridge.FileInfo{}, &protocolError{"a file without attributes"}
+	if !ok || st == nil {
+		return fsbridge.FileInfo{}, errNoAnswer()
 	}
 	if st.Size > math.MaxInt64 {
 		return fsbridge.FileInfo{}, &protocolError{"a file of impossible size"}

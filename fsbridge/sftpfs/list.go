@@ -18,8 +18,17 @@ const defaultMaxEntries = 10_000_000
 
 // list lists the directory at abs, sorted by the bytes of the names, without temporary files.
 func (c *call) list(abs string) ([]fsbridge.FileInfo, error) {
-	ctx := c.ctx
-	infos, err := ask(c, func() ([]fs.FileInfo, error) { return c.b.client.ReadDirContext(ctx, abs) })
+	// The client collects what the server sends until this context ends, whoever waits.
+	ctx, timeout := c.ctx, c.b.opts.RequestTimeout
+	infos, err := ask(c, func() ([]fs.FileInfo, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, timeout, &silenceError{timeout})
+		defer cancel()
+		list, err := c.b.client.ReadDirContext(ctx, abs)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = context.Cause(ctx)
+		}
+		return list, err
+	})
 	if err != nil {
 		return nil, err
 	}

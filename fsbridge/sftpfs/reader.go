@@ -21,7 +21,7 @@ func (c *call) open(abs string, info fsbridge.FileInfo) (*sftp.File, fsbridge.Fi
 	if err := regular(info); err != nil {
 		return nil, info, err
 	}
-	f, err := askLate(c, func() (*sftp.File, error) { return c.b.client.Open(abs) }, func(f *sftp.File) { _ = f.Close() })
+	f, err := askLate(c, func() (*sftp.File, error) { return something(c.b.client.Open(abs)) }, func(f *sftp.File) { _ = f.Close() })
 	if err != nil {
 		return nil, info, err
 	}
@@ -157,10 +157,19 @@ func (r *reader) drop() {
 
 // close ends the reading.
 func (r *reader) close() error {
+	early := len(r.pending) > 0
 	r.drop()
 	if r.err == nil {
 		r.err = fs.ErrClosed
 	}
 	r.have = nil
-	return r.c.takeBack(r.f.Close)
+	if !early {
+		return r.c.takeBack(r.f.Close)
+	}
+	// The handle can be closed only when all is answered, for which the caller need not wait.
+	req, err := sendUnasked(r.c, func() (struct{}, error) { return struct{}{}, r.f.Close() }, nil)
+	if err == nil {
+		req.giveUp()
+	}
+	return err
 }

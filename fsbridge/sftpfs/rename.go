@@ -19,8 +19,6 @@ func (b *Bridge) Rename(ctx context.Context, oldPath, newPath string, opts fsbri
 	if err := c.begin(oldPath); err != nil {
 		return c.fail("rename", oldPath, err)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	from, err := c.existing(oldPath, false)
 	if err == nil {
 		err = b.movable(from)
@@ -49,6 +47,11 @@ func (b *Bridge) Rename(ctx context.Context, oldPath, newPath string, opts fsbri
 		if err := c.makeParents(to); err != nil {
 			return err
 		}
+		release, err := c.hold(from.abs, to.abs)
+		if err != nil {
+			return err
+		}
+		defer release()
 		if opts.NoReplace {
 			err = c.renameFree(from.abs, to.abs)
 		} else {
@@ -61,6 +64,13 @@ func (b *Bridge) Rename(ctx context.Context, oldPath, newPath string, opts fsbri
 // renameFree renames to a name that must be free. The plain request of the protocol refuses one that is
 // taken, which it says without a reason.
 func (c *call) renameFree(from, to string) error {
+	// Some servers replace all the same.
+	if _, err := c.lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			err = fs.ErrExist
+		}
+		return err
+	}
 	err := change(c, func() error { return c.b.client.Rename(from, to) })
 	if isFailure(err) {
 		if _, e := c.lstat(to); e == nil {
@@ -122,8 +132,6 @@ func (b *Bridge) Symlink(ctx context.Context, target, p string, opts fsbridge.Sy
 		if err := fsbridge.ValidPath(target); err != nil {
 			return fmt.Errorf("target: %w", err)
 		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
 		pl, err := c.resolve(p, false, false)
 		if err != nil {
 			return err
@@ -149,7 +157,7 @@ func (b *Bridge) Symlink(ctx context.Context, target, p string, opts fsbridge.Sy
 			err = c.rename(t.abs, pl.abs, true)
 		}
 		if err != nil {
-			return errors.Join(err, c.discard(t))
+			return also(err, c.discard(t))
 		}
 		return nil
 	}())

@@ -20,6 +20,8 @@ type call struct {
 	// changed is set when the first request that changes anything is sent, decided with the first
 	// whose effect is what the caller asked for and no preparation.
 	changed, decided atomic.Bool
+	// silent is set when the server has left a request of this call unanswered for too long.
+	silent atomic.Bool
 }
 
 func (b *Bridge) call(ctx context.Context) *call { return &call{b: b, ctx: ctx} }
@@ -125,6 +127,7 @@ func (r *request[T]) wait() (T, error) {
 		why = r.c.ctx.Err()
 	case <-timer.C:
 		why = &silenceError{r.c.b.opts.RequestTimeout}
+		r.c.silent.Store(true)
 	}
 	if !r.giveUp() {
 		<-r.done
@@ -176,13 +179,13 @@ func (c *call) alter(fn func() error, decides bool) error {
 }
 
 // takeBack sends a request that undoes something of this very call. It is sent even when the context has
-// ended; then nobody waits for it.
+// ended or the server is silent; then nobody waits for it.
 func (c *call) takeBack(fn func() error) error {
 	r, err := sendUnasked(c, func() (struct{}, error) { return struct{}{}, fn() }, nil)
 	if err != nil {
 		return err
 	}
-	if c.ctx.Err() != nil {
+	if c.ctx.Err() != nil || c.silent.Load() {
 		r.giveUp()
 		return nil
 	}

@@ -87,12 +87,11 @@ func (c *call) resolve(p string, follow, parents bool) (place, error) {
 	return pl, nil
 }
 
-// run walks the elements of todo.
+// run walks the elements of todo. That a mount is a directory is taken for granted until it is the mount
+// itself that is asked for.
 func (w *walker) run(todo []string, follow, parents bool) (place, error) {
-	info, err := w.c.lstat(w.cur)
-	if err != nil {
-		return place{}, err
-	}
+	mount := fsbridge.FileInfo{Type: fsbridge.TypeDir}
+	info := mount
 	for len(todo) > 0 {
 		e := todo[0]
 		todo = todo[1:]
@@ -109,6 +108,11 @@ func (w *walker) run(todo []string, follow, parents bool) (place, error) {
 		if err := w.enter(next); err != nil {
 			return place{}, err
 		}
+		if next == w.mount.Path {
+			info, w.cur = mount, next
+			continue
+		}
+		var err error
 		info, err = w.c.lstat(next)
 		if errors.Is(err, fs.ErrNotExist) {
 			return w.absent(next, e, todo, parents)
@@ -123,7 +127,14 @@ func (w *walker) run(todo []string, follow, parents bool) (place, error) {
 		if todo, err = w.follow(next, todo); err != nil {
 			return place{}, err
 		}
-		if info, err = w.c.lstat(w.cur); err != nil {
+		info = mount // or the directory with the link in it, which is one as well
+	}
+	if info == mount {
+		i, err := ask(w.c, func() (fs.FileInfo, error) { return w.c.b.client.Stat(w.cur) })
+		if err != nil {
+			return place{}, err
+		}
+		if info, err = infoOf(path.Base(w.cur), i); err != nil {
 			return place{}, err
 		}
 	}

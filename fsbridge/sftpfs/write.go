@@ -65,10 +65,8 @@ func (b *Bridge) CreateFileExclusive(ctx context.Context, p string, data []byte)
 		if err != nil {
 			return err
 		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
 		if err := c.link(t, pl.abs); err != nil {
-			return errors.Join(err, c.discard(t))
+			return also(err, c.discard(t))
 		}
 		return nil
 	}())
@@ -130,11 +128,9 @@ func (c *call) write(p string, r io.Reader, opts fsbridge.WriteOptions) (fsbridg
 	if err != nil {
 		return fsbridge.WriteResult{}, err
 	}
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
 	created, err := c.commit(pl.abs, t, opts)
 	if err != nil {
-		return fsbridge.WriteResult{}, errors.Join(err, c.discard(t))
+		return fsbridge.WriteResult{}, also(err, c.discard(t))
 	}
 	return fsbridge.WriteResult{FileHash: t.hash, Created: created}, nil
 }
@@ -197,11 +193,23 @@ type temporary struct {
 
 // discard removes a temporary file.
 func (c *call) discard(t temporary) error {
-	err := c.takeBack(func() error { return c.b.client.Remove(t.abs) })
+	return left(t, c.takeBack(func() error { return c.b.client.Remove(t.abs) }))
+}
+
+// left says what an unsuccessful removal of a temporary file means.
+func left(t temporary, err error) error {
 	if err == nil || errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	return fmt.Errorf("the temporary file %s is left: %s", t.abs, err.Error())
+	return fmt.Errorf("the temporary file %s may be left", fsbridge.DisplayPath(t.abs))
+}
+
+// also adds to an error what tidying up met, in one line.
+func also(err, tidying error) error {
+	if tidying == nil {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, tidying.Error())
 }
 
 // upload writes the content to a temporary file beside the place, whose missing parents are made. When
@@ -213,7 +221,7 @@ func (c *call) upload(pl place, r io.Reader, opts fsbridge.WriteOptions) (tempor
 	}
 	c.changed.Store(true)
 	f, err := askLate(c, func() (*sftp.File, error) {
-		return c.b.client.OpenFile(t.abs, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+		return something(c.b.client.OpenFile(t.abs, os.O_WRONLY|os.O_CREATE|os.O_EXCL))
 	}, func(f *sftp.File) {
 		_ = f.Close()
 		_ = c.b.client.Remove(t.abs)
@@ -224,10 +232,10 @@ func (c *call) upload(pl place, r io.Reader, opts fsbridge.WriteOptions) (tempor
 	t.hash, err = c.fill(f, pl, r, opts)
 	if err != nil {
 		err = c.full(path.Dir(t.abs), err) // while the file still takes the space
-		return t, errors.Join(err, c.takeBack(func() error {
+		return t, also(err, left(t, c.takeBack(func() error {
 			_ = f.Close()
 			return c.b.client.Remove(t.abs)
-		}))
+		})))
 	}
 	return t, nil
 }
