@@ -24,6 +24,7 @@ import (
 const usage = `usage: berth-guest serve [FLAGS]            serve on standard input and output
        berth-guest connect SOCKET [FLAGS]   serve on a Unix socket; the token is the first line of standard input
        berth-guest call DIR [FLAGS]         serve on the Unix socket that a file in DIR names, with token and tag
+       berth-guest attached [FLAGS]         serve on standard input and output; tag and umask are the first line of the input
        berth-guest version [--json]
 
 FLAGS are --mount=KIND:ro|rw:PATH (repeated), --tag=16HEX, --read-limit=BYTES and --home=PATH,
@@ -92,6 +93,18 @@ func run(args []string) error {
 		o.tag = inv.Tag
 		syscall.Umask(inv.Umask)
 		return serve(o, accept(inv))
+	case "attached":
+		o, err := parseOptions(args)
+		if err != nil {
+			return err
+		}
+		lead, err := rendezvous.ReadLead(os.Stdin)
+		if err != nil {
+			return err
+		}
+		o.tag = lead.Tag
+		syscall.Umask(lead.Umask)
+		return serve(o, standardStreams)
 	case "version":
 		return printVersion(os.Stdout, len(args) == 1 && args[0] == "--json")
 	}

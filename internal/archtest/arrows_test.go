@@ -51,7 +51,7 @@ func house() []room {
 		{at: "internal/asuser", because: "it is for tests of every package"},
 		{at: "internal/sshtest", outside: true, because: "it is for tests of every package"},
 		{at: "internal/container/byssh", may: []string{"internal/osthread", "internal/tail"}, because: "it runs ssh and knows no engine"},
-		{at: "internal/container/containertest", may: []string{"sandbox", "fsbridge", "sandbox/backendtest", "internal/container", "internal/asuser", "internal/helperbin"}, because: "it tests what containers share"},
+		{at: "internal/container/containertest", may: []string{"sandbox", "fsbridge", "sandbox/backendtest", "internal/container", "internal/asuser", "internal/helperbin", "internal/sshtest"}, because: "it tests what containers share"},
 		{at: "internal/container/...", apart: true, may: []string{"internal/container", "internal/container/enginetest"}, outside: true, because: "an engine's client knows no sandbox"},
 		{at: "sandbox/...", apart: true, may: []string{"sandbox", "fsbridge/...", "internal/guestbox", "internal/keeper", "internal/hostmount", "internal/container/...", "internal/guest/...", "internal/rooted", "internal/helperbin", "internal/version", "internal/seccomp", "internal/cgroup", "internal/osthread", "internal/tail", "internal/sshclient"}, outside: true, because: "a backend knows no other backend and nobody above it"},
 		{at: "internal/seccomp", outside: true, because: "it translates a profile and knows nobody who uses it"},

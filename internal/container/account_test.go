@@ -31,7 +31,7 @@ func TestAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := &Backend{opts: Options{Name: "docker"}, state: "0123456789abcdef"}
-		p, err := b.newPlan(sandbox.Resolved{Spec: spec, ID: "docker-0123456789abcdef"}, tc.about, a, nil, Image{}, "/own", "")
+		p, err := b.newPlan(sandbox.Resolved{Spec: spec, ID: "docker-0123456789abcdef"}, tc.about, a, nil, Image{}, place{own: "/own"})
 		if err != nil {
 			t.Fatal(err)
 		}

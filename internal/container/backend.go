@@ -22,6 +22,9 @@ type Options struct {
 	// Address is where the engine is. It is part of what a sandbox is: the same workspace has
 	// another one on another engine.
 	Address string
+	// Plain: what goes to the engine and back is neither encrypted nor proved to come from who it
+	// should.
+	Plain bool
 	// Connect opens the engine. It is called until it succeeds once.
 	Connect func(ctx context.Context) (Engine, error)
 	// Frugal: asking the engine costs a process, so it is not asked for containers that are on no
@@ -59,6 +62,10 @@ type Backend struct {
 	build    string
 	helper   func() (string, error)
 	keeper   *keeper.Keeper
+
+	// spared has the sandboxes whose start has failed and that were on no record before: what they have
+	// on another machine is not that start's to delete.
+	spared sync.Map
 
 	mu     sync.Mutex
 	engine Engine
@@ -184,9 +191,17 @@ func (b *Backend) Features() sandbox.Features {
 		Confined: true, Networks: []string{networkNone, networkBridge, networkHost},
 		Access: []sandbox.Access{sandbox.AccessNone, sandbox.AccessReadOnly, sandbox.AccessReadWrite},
 		TTY:    true, ProcessCleanup: true, ProcessNamespace: true,
-		Seccomp: true, ReadOnlyRoot: true, Tmpfs: true, Binds: true, Image: true,
+		Seccomp: true, ReadOnlyRoot: true, Tmpfs: true, Binds: !Elsewhere(b.opts.Address), Image: true,
 		PidsLimit: err != nil || about.PidsLimit || about.Rootless && about.KeepsID, MemoryLimit: err != nil || about.MemoryLimit, CPULimit: err != nil || about.CPULimit,
 	}
+}
+
+// now is the present time.
+func (b *Backend) now() time.Time {
+	if b.opts.Now != nil {
+		return b.opts.Now()
+	}
+	return time.Now()
 }
 
 // lookBound bounds asking an engine what it is.
@@ -260,11 +275,11 @@ func (b *Backend) Stop(ctx context.Context, id sandbox.ID) error {
 	return b.killStray(ctx, id)
 }
 
-// Remove stops a sandbox and deletes its record, its container and its scratch directory. The
-// workspace is not touched.
+// Remove stops a sandbox and deletes its record, its container and its scratch directory, and on another
+// machine the volume in place of the workspace. The workspace is not touched.
 func (b *Backend) Remove(ctx context.Context, id sandbox.ID) error {
 	if err := b.keeper.Remove(ctx, id); err != nil {
 		return err
 	}
-	return b.removeStray(ctx, id)
+	return b.removeStray(ctx, id, true)
 }

@@ -19,19 +19,19 @@ func (b *Backend) Check(ctx context.Context) sandbox.Diagnosis {
 			d.Usable = false
 		}
 	}
-	if helper, err := b.helper(); err != nil {
-		add("helper", sandbox.CheckFail, err.Error(), remedyOf(err, "name the program berth-guest by its path"))
-	} else {
-		add("helper", sandbox.CheckOK, helper, "")
-	}
 	engine, about, err := b.describe(ctx)
+	b.checkHelper(about, err == nil, add)
 	if err != nil {
 		add("engine", sandbox.CheckFail, err.Error(), remedyOf(err, b.opts.Missing))
 		return d
 	}
 	d.Version = about.Version
 	add("engine", sandbox.CheckOK, fmt.Sprintf("%s %s, API %s, %s/%s, kernel %s", about.Product, about.Version, about.API, about.OS, about.Arch, about.Kernel), "")
-	b.checkUser(about, add)
+	if Elsewhere(b.opts.Address) {
+		b.checkAway(add)
+	} else {
+		b.checkUser(about, add)
+	}
 	checkConfinement(about, add)
 	checkLimits(about, add)
 	add("storage", sandbox.CheckOK, strings.TrimSpace(about.Storage+" in "+about.Root), "")
@@ -51,6 +51,29 @@ func (b *Backend) Check(ctx context.Context) sandbox.Diagnosis {
 }
 
 type adder func(name string, result sandbox.CheckResult, detail, remedy string)
+
+// checkHelper looks for the helper, which on another machine is one for that machine.
+func (b *Backend) checkHelper(about Description, answers bool, add adder) {
+	helper, err := b.helper()
+	if answers && Elsewhere(b.opts.Address) {
+		var p program
+		p, err = b.helperFor(about)
+		helper = p.path + ", carried to the engine's machine when it is needed"
+	}
+	if err != nil {
+		add("helper", sandbox.CheckFail, err.Error(), remedyOf(err, "name the program berth-guest by its path"))
+		return
+	}
+	add("helper", sandbox.CheckOK, helper, "")
+}
+
+// checkAway tells what an engine on another machine means.
+func (b *Backend) checkAway(add adder) {
+	add("machine", sandbox.CheckOK, b.opts.Address+" is another machine: sandboxes work on a copy of the workspace, in a volume there; directories of this machine cannot be bound", "")
+	if b.opts.Plain {
+		add("transport", sandbox.CheckWarn, "it is not encrypted: neither the engine nor this machine proves who it is, and everything can be read on the way", "use ssh://, or for Docker TLS with certificates: DOCKER_TLS_VERIFY, DOCKER_CERT_PATH")
+	}
+}
 
 // checkUser looks at whose rights containers have.
 func (b *Backend) checkUser(about Description, add adder) {

@@ -38,10 +38,18 @@ type plan struct {
 	workdir string
 }
 
-// newPlan decides what a resolved spec needs. own is the directory of this machine that the helper
-// is found in, scratch the one in place of the workspace, if any.
+// place is where a container's own things come from: directories of this machine, or volumes of an engine
+// on another one.
+type place struct {
+	// own is the directory that the helper is found in, scratch the one in place of the workspace, if any.
+	own, scratch string
+	// helper and volume are volumes: that of the helper, and the one in place of the workspace.
+	helper, volume string
+}
+
+// newPlan decides what a resolved spec needs.
 func (b *Backend) newPlan(
-	r sandbox.Resolved, about Description, a hostmount.Account, mounts []hostmount.Mount, image Image, own, scratch string,
+	r sandbox.Resolved, about Description, a hostmount.Account, mounts []hostmount.Mount, image Image, where place,
 ) (*plan, error) {
 	c := r.Spec.Config
 	seccomp, err := profile(c.SeccompProfile)
@@ -55,7 +63,7 @@ func (b *Backend) newPlan(
 	p.table[0].ReadOnly = c.ReadOnlyRoot
 	p.spec = Spec{
 		Name: b.containerName(r.ID), Image: image.ID, Labels: b.labels(r),
-		Argv: p.argv(), User: fmt.Sprintf("%d:%d", a.InsideUID, a.InsideGID), Workdir: "/", Hostname: hostname(r.ID),
+		Argv: p.argv(where), User: fmt.Sprintf("%d:%d", a.InsideUID, a.InsideGID), Workdir: "/", Hostname: hostname(r.ID),
 		ReadOnlyRoot: c.ReadOnlyRoot, Network: c.Network, PidMode: c.PidMode, CapAdd: c.CapAdd, Privileged: c.Privileged,
 		Env: ownVariables(), Seccomp: seccomp, KeepID: about.Rootless && about.KeepsID, GPUs: c.GPUs,
 	}
@@ -63,21 +71,32 @@ func (b *Backend) newPlan(
 		p.spec.PidMode = ""
 	}
 	for _, m := range mounts {
-		p.spec.Mounts = append(p.spec.Mounts, Mount{
+		mount := Mount{
 			Target: m.Path, Source: m.Source, ReadOnly: m.ReadOnly, Size: m.Size, Mode: 0o1777, UID: a.InsideUID, GID: a.InsideGID,
-		})
+		}
+		if m.Kind == fsbridge.MountWorkspace {
+			mount.Volume = where.volume
+		}
+		p.spec.Mounts = append(p.spec.Mounts, mount)
 	}
-	p.spec.Mounts = append(p.spec.Mounts, Mount{Target: sandbox.HelperPath, Source: own, ReadOnly: true})
+	p.spec.Mounts = append(p.spec.Mounts, Mount{Target: sandbox.HelperPath, Source: where.own, Volume: where.helper, ReadOnly: true})
 	if about.selinux() {
-		label(p.spec.Mounts, own, scratch)
+		label(p.spec.Mounts, where.own, where.scratch)
+	}
+	if where.volume != "" {
+		p.spec.Attached = true
+		p.spec.Labels[labelVolume], p.spec.Labels[labelHelper] = where.volume, where.helper
 	}
 	slices.SortStableFunc(p.spec.Mounts, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
 	return p, nil
 }
 
 // argv is what the container runs.
-func (p *plan) argv() []string {
+func (p *plan) argv(where place) []string {
 	args := []string{helperFile, "call", sandbox.HelperPath}
+	if where.volume != "" {
+		args = []string{helperFile, "attached"}
+	}
 	for _, m := range p.table {
 		mode := "rw"
 		if m.ReadOnly {

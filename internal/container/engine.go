@@ -54,6 +54,35 @@ type Engine interface {
 	Logs(ctx context.Context, id string, lines int, since time.Time) ([]byte, error)
 	// Close gives connections back. It ends nothing on the engine.
 	Close() error
+	Carrier
+}
+
+// Carrier is the part of an Engine that brings content to its machine and takes it back, for one that
+// does not see the files of this one.
+type Carrier interface {
+	// Attach takes the standard input and output of a container that was made with Spec.Attached and
+	// does not run, for its next life; it is started afterwards. What that writes to its standard
+	// error goes to stderr. Closing the connection ends the input. ctx is for the call alone.
+	Attach(ctx context.Context, id string, stderr io.Writer) (io.ReadWriteCloser, error)
+	// Unpack unpacks a tar archive in a directory of a container that does not run, volumes included.
+	Unpack(ctx context.Context, id, dir string, tar io.Reader) error
+	// Pack gives a file of a container as a tar archive.
+	Pack(ctx context.Context, id, path string) (io.ReadCloser, error)
+	// CreateVolume makes an empty volume. Whether the name is taken has to be asked before.
+	CreateVolume(ctx context.Context, name string, labels map[string]string) error
+	// Volume describes a volume; one that does not exist is ErrNotFound.
+	Volume(ctx context.Context, name string) (Volume, error)
+	// Volumes describes the volumes that carry all these labels.
+	Volumes(ctx context.Context, labels map[string]string) ([]Volume, error)
+	// RemoveVolume removes a volume. One that a container has is ErrConflict, one that does not
+	// exist is no error.
+	RemoveVolume(ctx context.Context, name string) error
+}
+
+// Volume is a directory that an engine keeps.
+type Volume struct {
+	Name   string
+	Labels map[string]string
 }
 
 // Description is what an engine says of itself.
@@ -180,15 +209,19 @@ type Spec struct {
 	// GPUs is "" for none, "all", or a number of them.
 	GPUs   string
 	Limits Limits
+	// Attached: its standard input and output are a connection's, see Carrier.Attach. The engine
+	// keeps no log of them, and the input ends with the connection.
+	Attached bool
 }
 
 // Mount is a mount of a container.
 type Mount struct {
 	// Target is where it appears, absolute and clean.
 	Target string
-	// Source on the engine's machine; empty for a file system in memory.
-	Source   string
-	ReadOnly bool
+	// Source on the engine's machine, or the name of a Volume, which takes nothing from the image;
+	// both empty for a file system in memory.
+	Source, Volume string
+	ReadOnly       bool
 	// Relabel asks SELinux for a label that this and other containers may use, with Private for one
 	// that only this container may.
 	Relabel, Private bool

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/workberth/workberth/internal/guest/client"
+	"github.com/workberth/workberth/internal/hostmount"
 	"github.com/workberth/workberth/sandbox"
 )
 
@@ -39,7 +40,7 @@ func (g *generation) explain(ctx context.Context, err error) error {
 }
 
 // createFailure explains a container that cannot be made.
-func (b *Backend) createFailure(s Spec, err error) error {
+func (b *Backend) createFailure(plan *plan, err error) error {
 	if errors.Is(err, ErrUnreachable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return b.unreachable(err)
 	}
@@ -47,13 +48,14 @@ func (b *Backend) createFailure(s Spec, err error) error {
 		What: "the container cannot be made", Rule: err.Error(), Remedy: "see: berth doctor",
 		Err: fmt.Errorf("%w: %w", sandbox.ErrUnavailable, err),
 	}
-	for _, m := range s.Mounts {
+	for _, m := range plan.spec.Mounts {
 		if m.Source == "" || !strings.Contains(err.Error(), m.Source) {
 			continue
 		}
 		if _, e := os.Stat(m.Source); e == nil {
 			p.Rule = fmt.Sprintf("the engine does not find %s, which is there: it runs on another machine or sees other files (%v)", m.Source, err)
 			p.Remedy = "use an engine on this machine that sees this file system"
+			return orElsewhere(m.Target, func(target string) (hostmount.Mount, bool) { return hostmount.Find(plan.mounts, target) }, p)
 		}
 	}
 	return p

@@ -24,6 +24,11 @@ const (
 	labelConfig = labelPrefix + "config"
 	// labelForm changes when containers are made in another way, so that older ones are made anew.
 	labelForm = labelPrefix + "form"
+	// labelVolume is the volume that stands in for the workspace on another machine. A container is
+	// made when its volume is complete, so that this label tells that too.
+	labelVolume = labelPrefix + "volume"
+	// labelHelper is the SHA-256 of the guest helper in a volume.
+	labelHelper = labelPrefix + "helper"
 	// Labels for people.
 	labelScope     = labelPrefix + "scope"
 	labelKey       = labelPrefix + "key"
@@ -63,6 +68,11 @@ func (b *Backend) labels(r sandbox.Resolved) map[string]string {
 	return l
 }
 
+// ownsVolume reports whether a volume is the one of a sandbox of ours.
+func (b *Backend) ownsVolume(v Volume, id sandbox.ID) bool {
+	return b.owns(Container{Labels: v.Labels}, id)
+}
+
 // ours are the labels by which this backend finds its containers.
 func (b *Backend) ours() map[string]string {
 	return map[string]string{labelState: b.state, labelBackend: b.opts.Name}
@@ -83,4 +93,16 @@ func (b *Backend) sandboxOf(c Container) (sandbox.ID, bool) {
 // containerName is the name of a sandbox's container, the same in every life.
 func (b *Backend) containerName(id sandbox.ID) string {
 	return "berth-" + strings.TrimPrefix(string(id), id.Backend()+"-") + "-" + b.state[:8]
+}
+
+// volumeName is the name of the volume that stands in for a sandbox's workspace on another machine.
+func (b *Backend) volumeName(id sandbox.ID) string { return b.containerName(id) + "-workspace" }
+
+// fillerName is the name of the container by which that volume is filled. It is there as long as nothing
+// else tells whether the volume is complete.
+func (b *Backend) fillerName(id sandbox.ID) string { return b.volumeName(id) + "-fill" }
+
+// helperVolume is the name of the volume with a helper.
+func (b *Backend) helperVolume(sum string) string {
+	return "berth-helper-" + b.state[:8] + "-" + sum[:12]
 }

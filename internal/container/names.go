@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
@@ -49,12 +50,12 @@ func (p *plan) checkVolumes(name string) error {
 				above = m
 			}
 		}
-		if covered || above.Source == "" {
+		if covered || above.Source == "" && above.Volume == "" {
 			continue
 		}
 		return &sandbox.Problem{
 			Field: "image", What: fmt.Sprintf("image %q", name),
-			Rule:   fmt.Sprintf("it declares a volume at %s, which would hide what %s has there", place, above.Source),
+			Rule:   fmt.Sprintf("it declares a volume at %s, which would hide what %s has there", place, cmp.Or(above.Source, above.Target)),
 			Remedy: "use an image without that volume", Err: sandbox.ErrRefused,
 		}
 	}

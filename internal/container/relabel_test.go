@@ -21,7 +21,7 @@ func planFor(t *testing.T, spec sandbox.Spec, security ...string) *plan {
 		t.Fatal(err)
 	}
 	p, err := b.newPlan(
-		sandbox.Resolved{Spec: spec, ID: "docker-0123456789abcdef"}, Description{Security: security}, hostmount.Account{}, mounts, Image{}, own, scratch)
+		sandbox.Resolved{Spec: spec, ID: "docker-0123456789abcdef"}, Description{Security: security}, hostmount.Account{}, mounts, Image{}, place{own: own, scratch: scratch})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/workberth/workberth/internal/keeper"
+	"github.com/workberth/workberth/internal/tail"
 	"github.com/workberth/workberth/sandbox"
 )
 
@@ -23,6 +24,8 @@ type runtime struct {
 	engine Engine
 	name   string // for people
 	id     string
+	// said is what the helper wrote to its error output, where the engine keeps no log.
+	said tail.Buffer
 
 	stop    context.CancelFunc // ends the waiting
 	waiting context.Context
@@ -35,7 +38,7 @@ type runtime struct {
 var _ keeper.Runtime = (*runtime)(nil)
 
 func newRuntime(b *Backend, engine Engine, id string) *runtime {
-	r := &runtime{engine: engine, name: b.opts.Name + " container " + short(id), id: id, done: make(chan struct{})}
+	r := &runtime{engine: engine, name: b.opts.Name + " container " + short(id), id: id, done: make(chan struct{}), said: tail.Buffer{Limit: maxQuote}}
 	r.waiting, r.stop = context.WithCancel(context.Background())
 	return r
 }
@@ -177,7 +180,11 @@ func (r *runtime) Diagnose() string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookBound)
 	defer cancel()
-	return r.name + " " + ending(ctx, r.engine, r.end)
+	how := r.name + " " + ending(ctx, r.engine, r.end)
+	if text := strings.TrimSpace(r.said.String()); text != "" && !strings.Contains(how, "last lines") {
+		how += "; last lines: " + quote(text)
+	}
+	return how
 }
 
 // logLines is how many of its last lines are told of a container that has ended.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/workberth/workberth/fsbridge/guestfs"
@@ -16,7 +17,19 @@ import (
 // directory that it has made.
 func (g *generation) sees(ctx context.Context) error {
 	inside := guestfs.New(g.conn, guestfs.Options{Mounts: g.plan.table})
-	for _, m := range g.plan.mounts {
+	mounts := slices.Clone(g.plan.mounts)
+	// Where the workspace is another one, so are the binds, and it is not about them.
+	slices.SortStableFunc(mounts, func(a, b hostmount.Mount) int {
+		switch {
+		case isWorkspace(a) == isWorkspace(b):
+			return 0
+		case isWorkspace(a):
+			return -1
+		default:
+			return 1
+		}
+	})
+	for _, m := range mounts {
 		if m.Source == "" {
 			continue
 		}
@@ -43,9 +56,13 @@ func (g *generation) sees(ctx context.Context) error {
 
 // elsewhere tells of a mount that is not the one that was meant.
 func (g *generation) elsewhere(m hostmount.Mount, rule string) error {
-	return &sandbox.Problem{
+	p := &sandbox.Problem{
 		What:   fmt.Sprintf("%s is not %s of this machine", m.Path, m.Source),
 		Rule:   fmt.Sprintf("the engine runs on another machine or sees other files (%s)", rule),
 		Remedy: "use an engine on this machine that sees this file system", Err: sandbox.ErrUnavailable,
 	}
+	if isWorkspace(m) {
+		return &elsewhereError{p}
+	}
+	return p
 }

@@ -37,7 +37,8 @@ type generation struct {
 	own     string
 	limits  *limits
 	plan    *plan
-	made    bool // its container was made for it
+	away    *away // nil where the engine sees this machine's files
+	made    bool  // its container was made for it
 	runtime *runtime
 	conn    *client.Conn
 }
@@ -45,15 +46,41 @@ type generation struct {
 // start brings a generation to life. A failure leaves nothing running; a container that was there
 // before stays.
 func (b *Backend) start(ctx context.Context, birth keeper.Birth) (*keeper.Life, error) {
+	a := &away{}
+	_, known := birth.Claim.Record()
+	var life *keeper.Life
+	var err error
+	if b.isAway(birth) {
+		life, err = b.startAt(ctx, birth, a)
+	} else {
+		life, err = b.startAt(ctx, birth, nil)
+	}
+	var other *elsewhereError
+	if errors.As(err, &other) && ctx.Err() == nil {
+		warnAway(b.log, birth.Resolved.ID, birth.Resolved.Spec.Workspace, other)
+		life, err = b.startAt(ctx, birth, a)
+	}
+	if err != nil && !a.filled && !known {
+		b.spared.Store(birth.Resolved.ID, true)
+	}
+	return life, err
+}
+
+// startAt does so on an engine of this machine, or of another one if a is not nil.
+func (b *Backend) startAt(ctx context.Context, birth keeper.Birth, a *away) (*keeper.Life, error) {
 	engine, about, err := b.describe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	g := &generation{Birth: birth, b: b, engine: engine, about: about, own: ownDir(birth.Claim)}
-	if err := g.prepare(ctx); err != nil {
+	g := &generation{Birth: birth, b: b, engine: engine, about: about, own: ownDir(birth.Claim), away: a}
+	prepare, launch := g.prepare, g.launch
+	if a != nil {
+		prepare, launch = g.prepareAway, g.launchAway
+	}
+	if err := prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := g.launch(ctx); err != nil {
+	if err := launch(ctx); err != nil {
 		return nil, errors.Join(err, g.undo())
 	}
 	life := g.life()
@@ -98,7 +125,7 @@ func (g *generation) prepare(ctx context.Context) error {
 	if err := makeGuestDir(g.own, helper); err != nil {
 		return err
 	}
-	g.plan, err = g.b.newPlan(g.Resolved, g.about, account, mounts, image, g.own, g.scratch)
+	g.plan, err = g.b.newPlan(g.Resolved, g.about, account, mounts, image, place{own: g.own, scratch: g.scratch})
 	if err == nil {
 		g.plan.spec.Limits = g.limits.group
 	}
@@ -195,6 +222,9 @@ func (g *generation) container(ctx context.Context) (id string, err error) {
 				Remedy: "rename or remove it: " + g.b.opts.Name + " rename " + name + " NEW", Err: sandbox.ErrUnavailable,
 			}
 		}
+		if c.Labels[labelVolume] != "" && g.away == nil {
+			return "", &elsewhereError{fmt.Errorf("container %s was made on another machine than this one", name)}
+		}
 		reuse, err := g.reuse(ctx, c)
 		if err != nil {
 			return "", err
@@ -222,7 +252,7 @@ func (g *generation) create(ctx context.Context) (string, error) {
 		if errors.Is(err, ErrConflict) {
 			return "", err
 		}
-		return "", g.b.createFailure(g.plan.spec, err)
+		return "", g.b.createFailure(g.plan, err)
 	}
 	g.made = true
 	for _, w := range made.Warnings {
@@ -253,7 +283,12 @@ func (g *generation) reuse(ctx context.Context, c Container) (bool, error) {
 
 // fits reports whether a container of ours is as it would be made now.
 func (g *generation) fits(c Container) bool {
-	return c.Labels[labelForm] == form && c.Labels[labelConfig] == g.Resolved.ConfigHash
+	volume, helper := "", ""
+	if g.away != nil {
+		volume, helper = g.away.volume, g.b.helperVolume(g.away.helper.sum)
+	}
+	return c.Labels[labelForm] == form && c.Labels[labelConfig] == g.Resolved.ConfigHash &&
+		c.Labels[labelVolume] == volume && c.Labels[labelHelper] == helper
 }
 
 // callBack waits for the helper, as long as its container lives.
@@ -298,6 +333,9 @@ func (g *generation) facts() map[string]string {
 		facts["rootless"] = "yes"
 	}
 	maps.Copy(facts, g.limits.facts)
+	if g.away != nil {
+		maps.Copy(facts, g.awayFacts())
+	}
 	return facts
 }
 

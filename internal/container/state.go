@@ -176,7 +176,8 @@ func escape(p string) string {
 // Discard removes the container of a sandbox that the caller holds by its claim, and that is about to
 // be deleted: what sandbox.PruneOptions.Remove is for.
 func (b *Backend) Discard(ctx context.Context, claim *sandbox.Claim) error {
-	return b.removeStray(ctx, claim.ID())
+	_, spare := b.spared.LoadAndDelete(claim.ID())
+	return b.removeStray(ctx, claim.ID(), !spare)
 }
 
 // clearAll ends containers of ours that run although nobody holds their sandbox.
@@ -215,16 +216,22 @@ func (b *Backend) claimed(ctx context.Context, id sandbox.ID, do func(context.Co
 	return errors.Join(do(ctx, id), claim.Leave(ctx))
 }
 
-// removeStray removes a container that is on no record, or that is about to be on none.
-func (b *Backend) removeStray(ctx context.Context, id sandbox.ID) error {
+// removeStray removes a container that is on no record, or that is about to be on none, and
+// its volume if that is to go too.
+func (b *Backend) removeStray(ctx context.Context, id sandbox.ID, volume bool) error {
 	engine, c, ok, err := b.find(ctx, id)
-	if err != nil || !ok {
+	if err != nil || engine == nil {
 		return err
 	}
-	if err := engine.Remove(ctx, c.ID); err != nil {
-		return b.unreachable(err)
+	if ok {
+		if err := engine.Remove(ctx, c.ID); err != nil {
+			return b.unreachable(err)
+		}
 	}
-	return nil
+	if !volume {
+		return nil
+	}
+	return b.removeVolume(ctx, engine, id)
 }
 
 // killStray ends a container that is on no record.

@@ -52,13 +52,13 @@ func New(opts Options) (*Backend, error) {
 	}
 	where, whereErr := find(opts)
 	b, err := container.New(container.Options{
-		Name: Name, Address: where.host, DefaultImage: DefaultImage, HelperPath: opts.HelperPath, StateDir: opts.StateDir, RuntimeDir: opts.RuntimeDir,
+		Name: Name, Address: where.host, Plain: where.plain(), DefaultImage: DefaultImage, HelperPath: opts.HelperPath, StateDir: opts.StateDir, RuntimeDir: opts.RuntimeDir,
 		Getenv: opts.Getenv, Facts: opts.Facts, Now: opts.Now, Logger: opts.Logger,
-		Connect: func(context.Context) (container.Engine, error) {
+		Connect: func(ctx context.Context) (container.Engine, error) {
 			if whereErr != nil {
 				return nil, whereErr
 			}
-			return connect(where, opts.Logger)
+			return connect(ctx, where, opts)
 		},
 		Missing: "start it (systemctl start docker), see that this user may use its socket (group docker), or name another one in DOCKER_HOST",
 	})

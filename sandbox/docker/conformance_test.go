@@ -16,7 +16,7 @@ func subject() containertest.Subject {
 		Name: docker.Name,
 		Var:  "BERTH_TEST_DOCKER",
 		Open: func(address string, o containertest.Options) (containertest.Backend, error) {
-			return docker.New(docker.Options{Host: address, StateDir: o.StateDir, Logger: o.Logger})
+			return docker.New(docker.Options{Host: address, StateDir: o.StateDir, Logger: o.Logger, Getenv: o.Getenv})
 		},
 		Connect: func(address string) (container.Engine, error) { return moby.New(moby.Options{Host: address}) },
 	}
@@ -31,3 +31,9 @@ func TestConformanceOrdinaryUser(t *testing.T) { subject().OrdinaryUser(t) }
 
 // What happens to containers behind our back.
 func TestLife(t *testing.T) { subject().Life(t) }
+
+// The suite with the engine on another machine. SBX-06 C051
+func TestElsewhere(t *testing.T) { backendtest.Run(t, subject().Elsewhere(t)) }
+
+// What is special about an engine on another machine. C051
+func TestCasesElsewhere(t *testing.T) { subject().CasesElsewhere(t) }

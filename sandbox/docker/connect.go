@@ -1,13 +1,13 @@
 package docker
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,10 +27,15 @@ type endpoint struct {
 	tls string
 }
 
+// plain reports whether nothing protects what goes to the engine and back.
+func (e endpoint) plain() bool {
+	return strings.HasPrefix(e.host, "http://") || strings.HasPrefix(e.host, "tcp://") && e.tls == ""
+}
+
 // connect opens an engine.
-func connect(e endpoint, log *slog.Logger) (container.Engine, error) {
-	scheme, rest, _ := strings.Cut(e.host, "://")
-	mopts := moby.Options{Host: e.host, Logger: log}
+func connect(ctx context.Context, e endpoint, opts Options) (container.Engine, error) {
+	scheme, _, _ := strings.Cut(e.host, "://")
+	mopts := moby.Options{Host: e.host, Logger: opts.Logger}
 	switch scheme {
 	case "unix":
 	case "tcp", "http", "https":
@@ -38,18 +43,20 @@ func connect(e endpoint, log *slog.Logger) (container.Engine, error) {
 			mopts.Extra = append(mopts.Extra, client.WithTLSClientConfig(
 				filepath.Join(e.tls, "ca.pem"), filepath.Join(e.tls, "cert.pem"), filepath.Join(e.tls, "key.pem")))
 		}
-		if !container.Here(rest) {
-			return nil, container.Elsewhere(e.host, e.from, " (DOCKER_HOST=unix:///var/run/docker.sock)")
-		}
 	case "ssh":
-		return nil, container.Elsewhere(e.host, e.from, " (DOCKER_HOST=unix:///var/run/docker.sock)")
+		return connectSSH(ctx, e, opts)
 	default:
 		return nil, &sandbox.Problem{
 			What: fmt.Sprintf("engine address %q (%s)", e.host, e.from), Rule: "an address begins with unix://, tcp:// or ssh://",
 			Remedy: "name the engine's socket: unix:///var/run/docker.sock", Err: sandbox.ErrUnavailable,
 		}
 	}
-	engine, err := moby.New(mopts)
+	return open(e, mopts)
+}
+
+// open makes a client.
+func open(e endpoint, opts moby.Options) (*moby.Client, error) {
+	engine, err := moby.New(opts)
 	if err != nil {
 		return nil, &sandbox.Problem{
 			What: fmt.Sprintf("engine address %q (%s)", e.host, e.from), Rule: err.Error(),

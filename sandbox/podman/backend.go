@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/workberth/workberth/internal/container"
@@ -18,7 +19,7 @@ const DefaultImage = "docker.io/library/debian:stable-slim"
 
 // Options make a Backend. Only StateDir is needed.
 type Options struct {
-	// Host is the service's address: unix://PATH, or tcp://HOST:PORT on this machine. Empty means
+	// Host is the service's address: unix://PATH, tcp://HOST:PORT or ssh://USER@HOST/PATH. Empty means
 	// that of CONTAINER_HOST, this user's socket, or a service that is started.
 	Host string
 	// HelperPath is the guest helper; empty means the one that package helperbin finds.
@@ -56,7 +57,7 @@ func New(opts Options) (*Backend, error) {
 	}
 	where := find(opts)
 	b, err := container.New(container.Options{
-		Name: Name, Address: where.host, DefaultImage: DefaultImage, HelperPath: opts.HelperPath, StateDir: opts.StateDir,
+		Name: Name, Address: where.host, Plain: strings.HasPrefix(where.host, "tcp://"), DefaultImage: DefaultImage, HelperPath: opts.HelperPath, StateDir: opts.StateDir,
 		RuntimeDir: opts.RuntimeDir, Getenv: opts.Getenv, Facts: opts.Facts, Now: opts.Now, Logger: opts.Logger,
 		Connect: func(ctx context.Context) (container.Engine, error) { return connect(ctx, where, opts, log) },
 		Frugal:  where.own,

@@ -19,7 +19,7 @@ func subject(variable string) containertest.Subject {
 		// That of Debian 13 runs in a root directory and a mount namespace of its own.
 		BlindToMounts: variable == five,
 		Open: func(address string, o containertest.Options) (containertest.Backend, error) {
-			return podman.New(podman.Options{Host: address, StateDir: o.StateDir, Logger: o.Logger})
+			return podman.New(podman.Options{Host: address, StateDir: o.StateDir, Logger: o.Logger, Getenv: o.Getenv})
 		},
 		Connect: func(address string) (container.Engine, error) {
 			return libpod.New(libpod.Options{Address: address})
@@ -51,3 +51,9 @@ func TestConformanceRootless(t *testing.T) { subject(rootless).Rootless(t) }
 func TestLife(t *testing.T) { subject(four).Life(t) }
 
 func TestLifeFive(t *testing.T) { subject(five).Life(t) }
+
+// The suite with the engine on another machine. SBX-06 C051
+func TestElsewhere(t *testing.T) { backendtest.Run(t, subject(four).Elsewhere(t)) }
+
+// What is special about an engine on another machine. C051
+func TestCasesElsewhere(t *testing.T) { subject(four).CasesElsewhere(t) }

@@ -47,18 +47,14 @@ func usualSocket(opts Options) string {
 
 // connect opens a service, and starts one where nobody listens at the usual place.
 func connect(ctx context.Context, e endpoint, opts Options, log *slog.Logger) (container.Engine, error) {
-	scheme, rest, _ := strings.Cut(e.host, "://")
+	scheme, _, _ := strings.Cut(e.host, "://")
 	switch scheme {
-	case "unix":
-	case "tcp":
-		if !container.Here(rest) {
-			return nil, container.Elsewhere(e.host, e.from, "")
-		}
+	case "unix", "tcp":
 	case "ssh":
-		return nil, container.Elsewhere(e.host, e.from, "")
+		return connectSSH(ctx, e, opts, log)
 	default:
 		return nil, &sandbox.Problem{
-			What: fmt.Sprintf("engine address %q (%s)", e.host, e.from), Rule: "an address begins with unix:// or tcp://",
+			What: fmt.Sprintf("engine address %q (%s)", e.host, e.from), Rule: "an address begins with unix://, tcp:// or ssh://",
 			Remedy: "name the service's socket: unix:///run/podman/podman.sock", Err: sandbox.ErrUnavailable,
 		}
 	}

@@ -170,7 +170,8 @@ func caseParents(k *kit) {
 const otherFiles = "BERTH_TEST_OTHER_FILES"
 
 // caseOtherFiles: an engine that sees other files than this process, as one on another machine does,
-// is found out: an error tells it, and no command ever runs in another directory of the same name. C051
+// is found out: the sandbox gets a copy of the workspace, and no command ever runs in another directory of
+// the same name. C051
 func caseOtherFiles(k *kit) {
 	if os.Geteuid() != 0 {
 		k.Skip("only root can have other files than the engine")
@@ -189,7 +190,28 @@ func caseOtherFiles(k *kit) {
 	mount(hidden)
 	ws := filepath.Join(hidden, "ws")
 	k.must(errors.Join(os.Mkdir(ws, 0o755), os.WriteFile(filepath.Join(ws, "f"), marker, 0o644)))
-	fails := func(what string, spec sandbox.Spec, words ...string) {
+	// The sandbox works on a copy then.
+	copies := func(what string, spec sandbox.Spec) {
+		k.Helper()
+		sb, err := k.b.Ensure(k.ctx, spec)
+		k.must(err)
+		if sb.Info().Runtime["volume"] == "" {
+			k.Errorf("%s: it is taken for the same: %+v", what, sb.Info().Runtime)
+		}
+		k.wantOutput(sb, "cat f; echo changed >f", string(marker))
+		k.must(sb.Close())
+		sb, err = k.b.Ensure(k.ctx, spec) // now that it is known
+		k.must(err)
+		k.wantOutput(sb, "cat f", "changed")
+		if got := k.read(filepath.Join(spec.Workspace, "f")); got != string(marker) {
+			k.Errorf("%s: the file of this machine is %q", what, got)
+		}
+		k.must(errors.Join(sb.Close(), k.b.Remove(k.ctx, sb.Info().ID)))
+		if left := k.containers(); len(left) != 0 {
+			k.Errorf("%s: left behind: %+v", what, left)
+		}
+	}
+	fails := func(what string, sentinel error, spec sandbox.Spec, words ...string) {
 		k.Helper()
 		k.within(30*time.Second, what, func() {
 			sb, err := k.b.Ensure(k.ctx, spec)
@@ -199,7 +221,7 @@ func caseOtherFiles(k *kit) {
 				k.Errorf("%s: accepted", what)
 				return
 			}
-			k.refused(err, sandbox.ErrUnavailable, append(words, "sees other files")...)
+			k.refused(err, sentinel, words...)
 		})
 		if left := k.containers(); len(left) != 0 {
 			k.Errorf("%s: left behind: %+v", what, left)
@@ -207,31 +229,38 @@ func caseOtherFiles(k *kit) {
 	}
 	spec := k.spec()
 	spec.Workspace = ws
-	fails("no workspace", spec, ws)
+	copies("no workspace", spec)
 	// There is another one of the same name, empty.
 	covered := k.workspace("covered")
 	mount(covered)
 	k.must(os.WriteFile(filepath.Join(covered, "f"), marker, 0o644))
 	spec.Workspace = covered
-	fails("another workspace", spec, covered)
+	copies("another workspace", spec)
+	spec.Config.Binds = []sandbox.Bind{{Source: k.ws, Target: "/data", ReadOnly: true}}
+	fails("another workspace, and a bind", sandbox.ErrRefused, spec, "another machine", "binds")
 	// The workspace is the same, a bind is not; a directory, and a file.
 	spec = k.spec(func(c *sandbox.Config) { c.Binds = []sandbox.Bind{{Source: covered, Target: "/data", ReadOnly: true}} })
-	fails("another bind", spec, covered)
+	fails("another bind", sandbox.ErrUnavailable, spec, covered, "sees other files")
 	file := filepath.Join(k.dir, "file")
 	k.must(os.WriteFile(file, nil, 0o644))
 	k.must(syscall.Mount(filepath.Join(covered, "f"), file, "", syscall.MS_BIND, ""))
 	k.Cleanup(func() { _ = syscall.Unmount(file, syscall.MNT_DETACH) })
-	fails("another file", k.spec(func(c *sandbox.Config) { c.Binds = []sandbox.Bind{{Source: file, Target: "/data", ReadOnly: true}} }), file)
+	spec = k.spec(func(c *sandbox.Config) { c.Binds = []sandbox.Bind{{Source: file, Target: "/data", ReadOnly: true}} })
+	fails("another file", sandbox.ErrUnavailable, spec, file, "sees other files")
 	// What both see works.
 	sb := k.ensure(k.b)
 	k.wantOutput(sb, "echo on", "on")
+	if volume := sb.Info().Runtime["volume"]; volume != "" {
+		k.Errorf("what both see is in volume %s", volume)
+	}
 	k.must(errors.Join(sb.Close(), k.b.Remove(k.ctx, sb.Info().ID)))
 	// This program's own directory is not there.
 	state := k.workspace("covered-state")
 	k.must(syscall.Mount("tmpfs", state, "tmpfs", 0, "mode=0700"))
 	k.Cleanup(func() { _ = syscall.Unmount(state, syscall.MNT_DETACH) })
 	k.b = k.open("covered-state")
-	fails("another state", k.spec())
+	k.must(os.WriteFile(filepath.Join(k.ws, "f"), marker, 0o644))
+	copies("another state", k.spec())
 }
 
 // elsewhere runs the calling test in a process with mounts of its own.

@@ -42,6 +42,8 @@ type Subject struct {
 type Options struct {
 	StateDir string
 	Logger   *slog.Logger
+	// Getenv is nil for the environment of the process.
+	Getenv func(string) string
 }
 
 // Backend is what container backends have beside the common interface.

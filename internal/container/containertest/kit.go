@@ -54,11 +54,13 @@ func (k *kit) open(state string) Backend { return k.openAt(state, k.address) }
 
 func (k *kit) openAt(state, address string) Backend {
 	k.Helper()
-	b, err := k.s.Open(address, Options{StateDir: filepath.Join(k.dir, state), Logger: slog.New(slog.NewTextHandler(testWriter{k.T}, nil))})
+	b, err := k.s.Open(address, Options{StateDir: filepath.Join(k.dir, state), Logger: k.logger()})
 	k.must(err)
 	k.Cleanup(func() { _ = b.Close() })
 	return b
 }
+
+func (k *kit) logger() *slog.Logger { return slog.New(slog.NewTextHandler(testWriter{k.T}, nil)) }
 
 // testWriter writes to a test's log.
 type testWriter struct{ t *testing.T }
@@ -81,6 +83,17 @@ func (k *kit) tidy() {
 	for _, c := range all {
 		if strings.HasPrefix(c.Labels["io.workberth.workspace"], k.dir) || strings.HasPrefix(c.Labels["test"], k.dir) {
 			if err := k.engine.Remove(ctx, c.ID); err != nil {
+				k.Error(err)
+			}
+		}
+	}
+	volumes, err := k.engine.Volumes(ctx, nil)
+	if err != nil {
+		k.Error(err)
+	}
+	for _, v := range volumes {
+		if strings.HasPrefix(v.Labels["io.workberth.workspace"], k.dir) {
+			if err := k.engine.RemoveVolume(ctx, v.Name); err != nil {
 				k.Error(err)
 			}
 		}

@@ -29,6 +29,8 @@ type call struct {
 	body  io.Reader
 	// kind is the content type of the body.
 	kind string
+	// upgrade asks for the connection itself.
+	upgrade bool
 }
 
 // answer is what the engine sends. It must be closed.
@@ -97,7 +99,11 @@ func (c *Client) begin(ctx context.Context, r call) (*answer, error) {
 	if r.kind != "" {
 		req.Header.Set("Content-Type", r.kind)
 	}
-	if r.body == nil {
+	if r.upgrade {
+		req.Header.Set("Connection", "Upgrade")
+		req.Header.Set("Upgrade", "tcp")
+	}
+	if r.body == nil && !r.upgrade {
 		// It may be sent again where a kept connection turns out to be dead, as after a restart of
 		// the engine: done twice it is as if done once. Nothing of this header goes out.
 		req.Header["Idempotency-Key"] = nil

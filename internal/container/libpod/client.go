@@ -25,6 +25,9 @@ type Options struct {
 	// Bound: the engine may not raise its own limits on open files and processes, which Podman does
 	// by default, so that each container is told those of the engine.
 	Bound bool
+	// Dial makes connections in place of those that Address tells, which is for people then. May be
+	// nil.
+	Dial func(ctx context.Context) (net.Conn, error)
 	// Logger is told about negotiation and warnings; nil means nobody.
 	Logger *slog.Logger
 }
@@ -51,20 +54,24 @@ var _ container.Engine = (*Client)(nil)
 
 // New makes a client. It connects when it is first used.
 func New(o Options) (*Client, error) {
-	network, target, err := parseAddress(o.Address)
-	if err != nil {
-		return nil, err
+	dial := o.Dial
+	if dial == nil {
+		network, target, err := parseAddress(o.Address)
+		if err != nil {
+			return nil, err
+		}
+		dialer := &net.Dialer{}
+		dial = func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, network, target) }
 	}
 	c := &Client{address: o.Address, shared: o.Shared, bound: o.Bound, log: o.Logger}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	c.open, c.close = context.WithCancel(context.Background())
-	dialer := &net.Dialer{}
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, target)
-			if err == nil && c.peer.Load() == nil {
+			conn, err := dial(ctx)
+			if err == nil && o.Dial == nil && c.peer.Load() == nil {
 				limits := limitsOfPeer(conn)
 				c.peer.Store(&limits)
 			}

@@ -70,7 +70,14 @@ func generator(s container.Spec, around surroundings) (*SpecGenerator, error) {
 		return nil, err
 	}
 	g.NetNS, g.Networks = network(s.Network, around.network)
+	if s.Attached {
+		g.Stdin, g.LogConfiguration = true, LogConfig{Driver: "none"}
+	}
 	for _, m := range s.Mounts {
+		if m.Volume != "" {
+			g.Volumes = append(g.Volumes, volume(m))
+			continue
+		}
 		g.Mounts = append(g.Mounts, mount(m))
 	}
 	if s.ReadOnlyRoot && !slices.ContainsFunc(s.Mounts, func(m container.Mount) bool { return m.Target == "/dev/shm" }) {
@@ -139,6 +146,15 @@ func mount(m container.Mount) Mount {
 		options = append(options, fmt.Sprintf("mode=%04o", m.Mode))
 	}
 	return Mount{Destination: m.Target, Type: "tmpfs", Source: "tmpfs", Options: options}
+}
+
+// volume writes the mount of a volume. It takes nothing over from the image.
+func volume(m container.Mount) NamedVolume {
+	access := "rw"
+	if m.ReadOnly {
+		access = "ro"
+	}
+	return NamedVolume{Name: m.Volume, Dest: m.Target, Options: []string{access, "nocopy"}}
 }
 
 // sharedMemory is where programs share memory. Podman 5 makes its own one read-only when it is to

@@ -30,6 +30,7 @@ type SpecGenerator struct {
 	User             string            `json:"user,omitempty"`
 
 	Mounts             []Mount       `json:"mounts,omitempty"`
+	Volumes            []NamedVolume `json:"volumes,omitempty"`
 	ImageVolumeMode    string        `json:"image_volume_mode"`
 	ReadOnlyFilesystem bool          `json:"read_only_filesystem"`
 	ReadWriteTmpfs     bool          `json:"read_write_tmpfs"`
@@ -67,6 +68,25 @@ type Mount struct {
 	Type        string   `json:"type"`
 	Source      string   `json:"source"`
 	Options     []string `json:"options"`
+}
+
+// NamedVolume is a volume in a container.
+type NamedVolume struct {
+	Name    string   `json:"Name"`
+	Dest    string   `json:"Dest"`
+	Options []string `json:"Options"`
+}
+
+// VolumeConfig is what the engine tells of a volume.
+type VolumeConfig struct {
+	Name   string            `json:"Name"`
+	Labels map[string]string `json:"Labels"`
+}
+
+// VolumeCreateOptions asks for a volume.
+type VolumeCreateOptions struct {
+	Name   string            `json:"Name"`
+	Labels map[string]string `json:"Labels"`
 }
 
 // LinuxDevice is a device; one of the Container Device Interface has its name in Path.

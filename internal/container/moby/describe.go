@@ -40,6 +40,12 @@ func (c *Client) Describe(ctx context.Context) (container.Description, error) {
 	return d, nil
 }
 
+// Ping asks whether the engine answers.
+func (c *Client) Ping(ctx context.Context) error {
+	_, err := c.api.Ping(ctx, client.PingOptions{})
+	return c.translate(err)
+}
+
 // goArch is Go's word for what a kernel calls its machine.
 func goArch(machine string) string {
 	switch machine {

@@ -42,6 +42,11 @@ func settings(s container.Spec) (*dockercontainer.Config, *dockercontainer.HostC
 	if s.Privileged {
 		host.CapDrop = nil
 	}
+	if s.Attached {
+		config.OpenStdin, config.StdinOnce = true, true
+		config.AttachStdin, config.AttachStdout, config.AttachStderr = true, true, true
+		host.LogConfig = dockercontainer.LogConfig{Type: "none"}
+	}
 	if s.Network == "none" {
 		config.NetworkDisabled = false // "none" has a loopback of its own
 	}
@@ -80,6 +85,10 @@ func security(s container.Spec) []string {
 // addMount adds one mount.
 func addMount(host *dockercontainer.HostConfig, m container.Mount) error {
 	switch {
+	case m.Volume != "":
+		host.Mounts = append(host.Mounts, mount.Mount{
+			Type: mount.TypeVolume, Source: m.Volume, Target: m.Target, ReadOnly: m.ReadOnly, VolumeOptions: &mount.VolumeOptions{NoCopy: true},
+		})
 	case m.Source == "":
 		// The API's mounts permit no execution in memory on older engines; these do.
 		host.Tmpfs[m.Target] = fmt.Sprintf("rw,nosuid,nodev,exec,size=%d,mode=%o,uid=%d,gid=%d", m.Size, m.Mode, m.UID, m.GID)
