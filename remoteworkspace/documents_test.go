@@ -350,7 +350,9 @@ func TestConnectionCut(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	far := guestfs.New(conn, guestfs.Options{})
-	f := simple(t, place{root: root, open: func(_ context.Context, assert fsbridge.AssertFunc) (fsbridge.Bridge, error) { return far.Guarded(assert), nil }})
+	f := simple(t, place{root: root, open: func(_ context.Context, assert fsbridge.AssertFunc) (fsbridge.Bridge, error) {
+		return far.Guarded(assert), nil
+	}})
 	_, err = f.docs.Set(t.Context(), remoteworkspace.SetRequest{Dir: f.dir, Name: "AGENTS.md", Content: []byte("x")})
 	wantErr(t, "set", err, remoteworkspace.ErrOutcomeUnknown)
 	if f.content(t, "AGENTS.md") != "x" {
@@ -551,4 +553,62 @@ func TestQueueGivesUp(t *testing.T) {
 	wantErr(t, "set", err, context.Canceled)
 	close(goOn)
 	wg.Wait()
+}
+
+// RWS-11, RWS-16: a connection that fails before any one command leaves the document as it
+// was, and says so; one that fails after the save does not take its success back.
+func TestCutAnywhere(t *testing.T) {
+	for name, outer := range map[string]func(fsbridge.Bridge) fsbridge.Bridge{"full": nil, "core": core} {
+		for method, call := range map[string]func(*fixture) error{
+			"set": func(f *fixture) error {
+				_, err := f.docs.Set(t.Context(), remoteworkspace.SetRequest{Dir: f.dir, Name: "IDENTITY.md", Content: []byte("- Name: new\n"), ExpectedHash: ptr(sha("- Name: old\n"))})
+				return err
+			},
+			"identity": func(f *fixture) error {
+				_, err := f.docs.UpdateIdentity(t.Context(), remoteworkspace.UpdateIdentityRequest{Dir: f.dir, IdentityPatch: remoteworkspace.IdentityPatch{Name: ptr("new")}})
+				return err
+			},
+		} {
+			t.Run(name+"/"+method, func(t *testing.T) {
+				for n, saved := 0, false; ; n++ {
+					root := t.TempDir()
+					p := place{root: root, open: localFactory(root)}
+					p.write(t, "IDENTITY.md", "- Name: old\n")
+					calls, done := 0, false
+					wrap := with(faulty{
+						before: func(string, string) error {
+							if calls++; calls > n {
+								return fsbridge.ErrUnavailable
+							}
+							return nil
+						},
+						after: func(op, _ string, err error) error { done = done || op == "write"; return err },
+					})
+					if inner := wrap; outer != nil {
+						wrap = func(b fsbridge.Bridge) fsbridge.Bridge { return outer(inner(b)) }
+					}
+					f := bind(t, p, wrap, remoteworkspace.Options{}, remoteworkspace.DocumentOptions{})
+					err := call(f)
+					want := "- Name: old\n"
+					if done {
+						saved, want = true, "- Name: new\n"
+						if err != nil {
+							t.Errorf("cut after %d commands: %v, and it was saved", n, err)
+						}
+					} else {
+						wantErr(t, "cut", err, remoteworkspace.ErrUnavailable)
+					}
+					if got := p.content(t, "IDENTITY.md"); got != want {
+						t.Errorf("cut after %d commands: %q", n, got)
+					}
+					if calls <= n {
+						if !saved {
+							t.Error("nothing was ever saved")
+						}
+						return
+					}
+				}
+			})
+		}
+	}
 }

@@ -89,7 +89,9 @@ func TestCoreMemory(t *testing.T) {
 		}
 	}
 	errDB := errors.New("records are gone")
-	c = coreMemory(t, nil, func(context.Context, string, string, fsbridge.Digest) (remoteworkspace.Origin, error) { return "", errDB })
+	c = coreMemory(t, nil, func(context.Context, string, string, fsbridge.Digest) (remoteworkspace.Origin, error) {
+		return "", errDB
+	})
 	_, err := remoteworkspace.ClassifyMemory(t.Context(), c, remoteworkspace.MemoryClassifierInput{ReadSources: []remoteworkspace.ReadSource{{ResolvedPath: "/w/MEMORY.md", WorkspaceRelativePath: "MEMORY.md"}}})
 	wantErr(t, "provenance", err, errDB)
 }

@@ -55,7 +55,7 @@ func (g *protected) spellings(ctx context.Context, o *opened) ([]string, error) 
 			continue
 		}
 		entries, err := fsbridge.ReadDirectory(ctx, o.Bridge, path.Clean(dir))
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			continue
 		}
 		if err != nil {

@@ -81,6 +81,8 @@ func workspaceError(err error) error {
 		path        *fsbridge.PathError
 	)
 	switch {
+	case errors.Is(err, remoteworkspace.ErrOutcomeUnknown):
+		return withHint(exitFailure, text, doc.Hint)
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &unavailable) && errors.As(err, &problem):
