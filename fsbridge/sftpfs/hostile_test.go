@@ -154,7 +154,7 @@ func TestSilentServer(t *testing.T) {
 			return ordinary
 		}
 	}
-	short := func(o *sftpfs.Options) { o.RequestTimeout = 50 * time.Millisecond }
+	short := func(o *sftpfs.Options) { o.RequestTimeout = 300 * time.Millisecond }
 	write := func(ctx context.Context, b *sftpfs.Bridge) error { return b.WriteFile(ctx, "f", []byte("x")) }
 	read := func(ctx context.Context, b *sftpfs.Bridge) error { _, err := b.ReadFile(ctx, "f"); return err }
 	remove := func(ctx context.Context, b *sftpfs.Bridge) error {
@@ -183,7 +183,7 @@ func TestSilentServer(t *testing.T) {
 				t.Errorf("timeout: %v, want %v", err, tc.want)
 			}
 			b = bridge(t, scripted(t, silent(tc.when)), "/ws")
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
 			err = within(t, func() error { return tc.do(ctx, b) })
 			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fsbridge.ErrOutcomeUnknown) != tc.decided {

@@ -273,7 +273,7 @@ func TestCutConnection(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := t.TempDir()
-			b := bridge(t, client, dir, func(o *sftpfs.Options) { o.RequestTimeout = 300 * time.Millisecond })
+			b := bridge(t, client, dir, func(o *sftpfs.Options) { o.RequestTimeout = 2 * time.Second })
 			old := strings.Repeat("o", 1000)
 			put(t, dir+"/f", old)
 			src := &tripwire{left: 64 << 20, at: 60 << 20, trip: server.CutConnections}
