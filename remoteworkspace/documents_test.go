@@ -35,51 +35,53 @@ func withoutTimes(list []remoteworkspace.Document) []remoteworkspace.Document {
 	return list
 }
 
+// run makes a sequence of requests and returns every answer.
+func run(t *testing.T, docs *remoteworkspace.DocumentService, dir string) []any {
+	t.Helper()
+	ctx := t.Context()
+	var answers []any
+	add := func(v any, err error) {
+		var text string
+		if err != nil {
+			text = strings.ReplaceAll(err.Error(), dir, "DIR")
+		}
+		answers = append(answers, v, text)
+	}
+	set := func(name, content string, hash *string) {
+		r, err := docs.Set(ctx, remoteworkspace.SetRequest{Dir: dir, Name: name, Content: []byte(content), ExpectedHash: hash})
+		r.ModTime = time.Time{}
+		add(r, err)
+	}
+	list := func() { l, err := docs.List(ctx, dir); add(withoutTimes(l), err) }
+	get := func(name string) {
+		d, err := docs.Get(ctx, remoteworkspace.GetRequest{Dir: dir, Name: name})
+		d.ModTime = time.Time{}
+		add(d, err)
+	}
+	list()
+	get("AGENTS.md")
+	set("AGENTS.md", "one", ptr(""))
+	set("AGENTS.md", "two", ptr(""))
+	set("AGENTS.md", "two", ptr(sha("one")))
+	set("AGENTS.md", "three", ptr(sha("one")))
+	set("AGENTS.md", "three", nil)
+	set("notes/deep/x.md", "new directories", nil)
+	set("SOUL.md", "x", ptr(sha("x")))
+	set("SOUL.md", "x", ptr("nonsense"))
+	get("AGENTS.md")
+	get("secret.txt")
+	u, err := docs.UpdateIdentity(ctx, remoteworkspace.UpdateIdentityRequest{Dir: dir, IdentityPatch: remoteworkspace.IdentityPatch{Name: ptr("Ann"), Emoji: ptr("🦞")}})
+	u.ModTime = time.Time{}
+	add(u, err)
+	get("IDENTITY.md")
+	list()
+	return answers
+}
+
 // RWS-01, RWS-02: the same requests give the same answers for a local workspace and for
 // one that is bound, also over a bridge with the three core operations only (FSB-01).
 func TestSameAnswers(t *testing.T) {
 	wraps := map[string]func(fsbridge.Bridge) fsbridge.Bridge{"full": nil, "core": core}
-	run := func(t *testing.T, docs *remoteworkspace.DocumentService, dir string) []any {
-		t.Helper()
-		ctx := t.Context()
-		var answers []any
-		add := func(v any, err error) {
-			var text string
-			if err != nil {
-				text = strings.ReplaceAll(err.Error(), dir, "DIR")
-			}
-			answers = append(answers, v, text)
-		}
-		set := func(name, content string, hash *string) {
-			r, err := docs.Set(ctx, remoteworkspace.SetRequest{Dir: dir, Name: name, Content: []byte(content), ExpectedHash: hash})
-			r.ModTime = time.Time{}
-			add(r, err)
-		}
-		list := func() { l, err := docs.List(ctx, dir); add(withoutTimes(l), err) }
-		get := func(name string) {
-			d, err := docs.Get(ctx, remoteworkspace.GetRequest{Dir: dir, Name: name})
-			d.ModTime = time.Time{}
-			add(d, err)
-		}
-		list()
-		get("AGENTS.md")
-		set("AGENTS.md", "one", ptr(""))
-		set("AGENTS.md", "two", ptr(""))
-		set("AGENTS.md", "two", ptr(sha("one")))
-		set("AGENTS.md", "three", ptr(sha("one")))
-		set("AGENTS.md", "three", nil)
-		set("notes/deep/x.md", "new directories", nil)
-		set("SOUL.md", "x", ptr(sha("x")))
-		set("SOUL.md", "x", ptr("nonsense"))
-		get("AGENTS.md")
-		get("secret.txt")
-		u, err := docs.UpdateIdentity(ctx, remoteworkspace.UpdateIdentityRequest{Dir: dir, IdentityPatch: remoteworkspace.IdentityPatch{Name: ptr("Ann"), Emoji: ptr("🦞")}})
-		u.ModTime = time.Time{}
-		add(u, err)
-		get("IDENTITY.md")
-		list()
-		return answers
-	}
 	options := remoteworkspace.DocumentOptions{Allow: append(remoteworkspace.DefaultDocuments(), "notes/deep/x.md")}
 	here := t.TempDir()
 	w, err := remoteworkspace.New(remoteworkspace.Options{Registry: remoteworkspace.NewRegistry(remoteworkspace.RegistryOptions{}), Local: openLocal})
@@ -94,19 +96,28 @@ func TestSameAnswers(t *testing.T) {
 	if got := want[4].(remoteworkspace.SetResult); !got.Created || string(got.Hash) != sha("one") {
 		t.Errorf("first save: %+v", got)
 	}
+	compare := func(t *testing.T, f *fixture) {
+		t.Helper()
+		got := run(t, f.docs, f.dir)
+		for i := range want {
+			if !reflect.DeepEqual(got[i], want[i]) {
+				t.Errorf("answer %d: %+v, want %+v", i, got[i], want[i])
+			}
+		}
+		if f.content(t, "AGENTS.md") != "three" || f.content(t, "IDENTITY.md") != "# Identity\n\n- **Name:** Ann\n- **Emoji:** 🦞\n" {
+			t.Error("the files are not what the answers say")
+		}
+	}
+	t.Run("sftp", func(t *testing.T) { // RWS-12: an SFTP server has the documents and no bootstrap
+		f := bind(t, sftpPlace(t), nil, remoteworkspace.Options{}, options)
+		compare(t, f)
+		_, err := f.w.LoadBootstrap(t.Context(), f.dir, remoteworkspace.BootstrapConfig{})
+		wantErr(t, "bootstrap", err, fsbridge.ErrUnsupported)
+	})
 	for name, wrap := range wraps {
 		t.Run(name, func(t *testing.T) {
 			places(t, func(t *testing.T, p place) {
-				f := bind(t, p, wrap, remoteworkspace.Options{}, options)
-				got := run(t, f.docs, f.dir)
-				for i := range want {
-					if !reflect.DeepEqual(got[i], want[i]) {
-						t.Errorf("answer %d: %+v, want %+v", i, got[i], want[i])
-					}
-				}
-				if p.content(t, "AGENTS.md") != "three" || p.content(t, "IDENTITY.md") != "# Identity\n\n- **Name:** Ann\n- **Emoji:** 🦞\n" {
-					t.Error("the files are not what the answers say")
-				}
+				compare(t, bind(t, p, wrap, remoteworkspace.Options{}, options))
 			})
 		})
 	}

@@ -13,11 +13,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/pkg/sftp"
 	"go.uber.org/goleak"
 
 	"github.com/workberth/workberth/fsbridge"
 	"github.com/workberth/workberth/fsbridge/local"
+	"github.com/workberth/workberth/fsbridge/sftpfs"
 	"github.com/workberth/workberth/internal/helperbin"
+	"github.com/workberth/workberth/internal/sshtest"
 	"github.com/workberth/workberth/remoteworkspace"
 	"github.com/workberth/workberth/sandbox"
 	"github.com/workberth/workberth/sandbox/bubblewrap"
@@ -129,6 +132,37 @@ func bubblewrapPlace(t *testing.T) place {
 	need(t, "no sandbox", err)
 	t.Cleanup(func() { _ = sb.Close() })
 	return place{root: ws, open: sb.Bridge}
+}
+
+// sftpPlace is served by OpenSSH's SFTP server alone.
+func sftpPlace(t *testing.T) place {
+	t.Helper()
+	sshtest.Available(t)
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(sshtest.Program(t, "sftp-server"), "-e", "-u", "022") //nolint:noctx // ends with its input
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Wait() })
+	c, err := sftp.NewClientPipe(out, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return place{root: root, open: func(_ context.Context, assert fsbridge.AssertFunc) (fsbridge.Bridge, error) {
+		return sftpfs.New(c, sftpfs.Options{Mounts: fsbridge.MountTable{{Path: root, Kind: fsbridge.MountWorkspace}}, Assert: assert})
+	}}
 }
 
 // write puts a file into the workspace behind the bridge's back.
