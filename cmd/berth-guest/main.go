@@ -7,6 +7,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"runtime"
 	"syscall"
 
+	"github.com/workberth/workberth/internal/guest/dial"
 	"github.com/workberth/workberth/internal/guest/reaper"
 	"github.com/workberth/workberth/internal/guest/rendezvous"
 	"github.com/workberth/workberth/internal/guest/wire"
@@ -25,6 +27,7 @@ const usage = `usage: berth-guest serve [FLAGS]            serve on standard inp
        berth-guest connect SOCKET [FLAGS]   serve on a Unix socket; the token is the first line of standard input
        berth-guest call DIR [FLAGS]         serve on the Unix socket that a file in DIR names, with token and tag
        berth-guest attached [FLAGS]         serve on standard input and output; tag and umask are the first line of the input
+       berth-guest dial PORT                connect standard input and output with a port of the loopback here
        berth-guest version [--json]
 
 FLAGS are --mount=KIND:ro|rw:PATH (repeated), --tag=16HEX, --read-limit=BYTES and --home=PATH,
@@ -105,6 +108,11 @@ func run(args []string) error {
 		o.tag = lead.Tag
 		syscall.Umask(lead.Umask)
 		return serve(o, standardStreams)
+	case "dial":
+		if len(args) != 1 {
+			return &flagError{"dial needs a port"}
+		}
+		return dial.Run(context.Background(), os.Stdin, os.Stdout, args[0])
 	case "version":
 		return printVersion(os.Stdout, len(args) == 1 && args[0] == "--json")
 	}
