@@ -218,3 +218,88 @@ func TestAbandonedRequestsAreBounded(t *testing.T) {
 		t.Error("3200 requests were given up and all were sent")
 	}
 }
+
+// TestWaitingForAName: a call that waits for another one on the same name obeys its own context, and one on
+// another name does not wait.
+func TestWaitingForAName(t *testing.T) {
+	t.Parallel()
+	renaming := make(chan struct{}, 10)
+	var first atomic.Bool
+	client := scripted(t, func(typ byte, _ []byte) *answer {
+		if typ == pktExtend {
+			renaming <- struct{}{}
+			if !first.Swap(true) {
+				return nil
+			}
+		}
+		return ordinary
+	})
+	b := bridge(t, client, "/ws")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- b.WriteFile(ctx, "f", []byte("first")) }()
+	<-renaming
+	short, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer stop()
+	err := within(t, func() error { return b.WriteFile(short, "f", []byte("second")) })
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fsbridge.ErrOutcomeUnknown) {
+		t.Errorf("second: %v", err)
+	}
+	for _, p := range []string{"a", "b", "c"} { // one of them may share the lock
+		go func() { done <- b.WriteFile(ctx, p, []byte("other")) }()
+	}
+	if err := within(t, func() error { return <-done }); err != nil {
+		t.Errorf("on another name: %v", err)
+	}
+	cancel()
+	for range 3 {
+		err := within(t, func() error { return <-done })
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// TestGuardBeforeEveryRequest counts what is sent and how often the guard was asked before. FSB-10
+func TestGuardBeforeEveryRequest(t *testing.T) {
+	t.Parallel()
+	var asked, sent atomic.Int64
+	client := scripted(t, func(typ byte, _ []byte) *answer {
+		if typ != pktClose && typ != pktRemove {
+			if n := sent.Add(1); n > asked.Load() {
+				t.Errorf("request %d of type %d is sent and the guard was asked %d times", n, typ, asked.Load())
+			}
+		}
+		return ordinary
+	})
+	gone := errors.New("gone")
+	var stopAt atomic.Int64
+	stopAt.Store(math.MaxInt64)
+	b := bridge(t, client, "/ws", func(o *sftpfs.Options) {
+		o.Assert = func() error {
+			if asked.Add(1) > stopAt.Load() {
+				return gone
+			}
+			return nil
+		}
+	})
+	write := func() error { return b.WriteFile(t.Context(), "f", []byte(strings.Repeat("x", 200_000))) }
+	if err := write(); err != nil {
+		t.Fatal(err)
+	}
+	whole := asked.Load()
+	if sent.Load() < 10 {
+		t.Errorf("only %d requests for seven chunks", sent.Load())
+	}
+	for n := range whole { // the guard fails at every moment there is
+		stopAt.Store(asked.Load() + n)
+		before := sent.Load()
+		err := write()
+		if !errors.Is(err, fsbridge.ErrNotCurrent) || !errors.Is(err, gone) {
+			t.Errorf("the guard fails after %d times: %v", n, err)
+		}
+		if sent.Load()-before > n {
+			t.Errorf("the guard held %d times and %d requests were sent", n, sent.Load()-before)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -163,19 +164,27 @@ func (s *Server) write(t testing.TB, name, text string, mode os.FileMode) string
 func (s *Server) start(ctx context.Context, cmd *exec.Cmd, ready string) error {
 	s.log = newLogBuffer()
 	cmd.Stdout, cmd.Stderr = s.log, s.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// A test program that is killed takes the server along: the kernel watches the thread that has
+	// started it, which therefore stays.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = time.Second // a command that outlives its session may hold the log open
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	done := make(chan struct{})
-	s.cmd, s.done = cmd, done
+	done, started := make(chan struct{}), make(chan error, 1)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	go func() {
-		_ = cmd.Wait()
-		close(done)
-		cancel()
+		defer cancel()
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+			close(done)
+		}
 	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	s.cmd, s.done = cmd, done
 	if s.log.waitFor(ctx, ready) {
 		return nil
 	}
