@@ -15,7 +15,7 @@
 // Exclusive creation is declared where the server has hardlink@openssh.com, because only a hard link
 // gives complete content a name that must be free. Changing a file that exists needs
 // posix-rename@openssh.com, and flushing needs fsync@openssh.com: without them such a write is refused
-// with ErrUnsupported before anything is sent, instead of removing the old file first. A file is never
+// with ErrUnsupported before anything is changed, instead of removing the old file first. A file is never
 // moved to another file system (ErrCrossDevice): SFTP cannot tell whether the source is still the one
 // that was copied.
 //
