@@ -48,7 +48,7 @@ func (id ID) Backend() string {
 // it appears inside: two workspaces never share a sandbox that shows one.
 //
 // The order of tmpfs, binds and capabilities carries no meaning; bind sources and
-// the profile count without links, the profile with its content. Prune and
+// the profile count without links, the profile with its content. Prune, Seed and
 // AllowDangerous do not change what runs and do not count.
 //
 // A missing key, a relative or missing workspace and a missing source are a
@@ -133,6 +133,7 @@ func resolveWorkspace(path string, host HostFacts) (string, error) {
 // hashConfig hashes what of an effective configuration changes what runs.
 func hashConfig(c Config, host HostFacts) (string, error) {
 	c.Prune = Prune{}
+	c.Seed = ""
 	c.AllowDangerous = nil
 	for i, b := range c.Binds {
 		if !filepath.IsAbs(b.Source) {
@@ -189,6 +190,8 @@ func quoteConfig(c Config) Config {
 	q(&c.Image)
 	q(&c.PidMode)
 	q(&c.GPUs)
+	q(&c.SSH)
+	q(&c.SSHConfig)
 	for i := range c.CapAdd {
 		q(&c.CapAdd[i])
 	}

@@ -78,6 +78,13 @@ type Config struct {
 	Privileged bool     `json:"privileged,omitempty"`
 	PidMode    string   `json:"pidMode,omitempty"`
 	CapAdd     []string `json:"capAdd,omitempty"`
+	// SSH is the host of the ssh backend: USER@HOST:PORT, or a Host of the SSH configuration.
+	SSH string `json:"ssh,omitempty"`
+	// SSHConfig is a file that is read in place of the user's SSH configuration.
+	SSHConfig string `json:"sshConfig,omitempty"`
+	// Seed is a directory of this machine, absolute, that a workspace elsewhere is filled from
+	// when it does not exist. It is no part of the identity.
+	Seed string `json:"seed,omitempty"`
 	// GPUs is "all", or how many graphics processors a container gets; empty means none.
 	GPUs  string `json:"gpus,omitempty"`
 	Prune Prune  `json:"prune"`

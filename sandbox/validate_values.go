@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -169,11 +170,24 @@ func (v *validator) texts() {
 	if c.Engine != "" && !engineAddress.MatchString(c.Engine) {
 		v.wrong("engine", fmt.Sprintf("engine %q", c.Engine), "an address is unix://, an absolute path, tcp:// or ssh:// and a host", "write it as unix:///var/run/docker.sock")
 	}
+	v.ssh(c)
 	if !validGPUs(c.GPUs) {
 		v.wrong("gpus", fmt.Sprintf("gpus %q", c.GPUs), "it is all, or a number from 1 to 64", "write all, or a number")
 	}
 	if strings.HasPrefix(c.Image, "-") || strings.IndexFunc(c.Image, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) >= 0 {
 		v.wrong("image", fmt.Sprintf("image %q", c.Image), "the name of an image has no white space and no leading dash", "write the name as the engine lists it")
+	}
+}
+
+// ssh checks the form of what leads to another machine.
+func (v *validator) ssh(c Config) {
+	if strings.HasPrefix(c.SSH, "-") || strings.IndexFunc(c.SSH, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) >= 0 {
+		v.wrong("ssh", fmt.Sprintf("host %q", c.SSH), "a host has no white space and no leading dash", "write it as USER@HOST:PORT, or a Host of the SSH configuration")
+	}
+	for _, f := range []struct{ field, what, path string }{{"sshConfig", "file", c.SSHConfig}, {"seed", "directory", c.Seed}} {
+		if f.path != "" && f.path != "none" && !filepath.IsAbs(f.path) || strings.IndexByte(f.path, 0) >= 0 {
+			v.wrong(f.field, fmt.Sprintf("%s %q", f.what, f.path), "it must be an absolute path", "write the absolute path")
+		}
 	}
 }
 

@@ -43,7 +43,7 @@ func parseOptions(args []string) (options, error) {
 			}
 			o.mounts = append(o.mounts, m)
 		case "--tag":
-			if len(value) != 16 || strings.Trim(value, "0123456789abcdef") != "" {
+			if !isTag(value) {
 				return o, &flagError{fmt.Sprintf("--tag %q is not 16 hexadecimal digits", value)}
 			}
 			o.tag = value
@@ -67,6 +67,9 @@ func parseOptions(args []string) (options, error) {
 	}
 	return o, nil
 }
+
+// isTag reports whether s can name a session.
+func isTag(s string) bool { return len(s) == 16 && strings.Trim(s, "0123456789abcdef") == "" }
 
 // parseMount reads KIND:ro|rw:PATH.
 func parseMount(s string) (fsbridge.Mount, error) {

@@ -185,6 +185,9 @@ func crashRuntime(k *kit) {
 // is none.
 func (k *kit) topProcess() int {
 	k.Helper()
+	if k.target.Remote {
+		return 0
+	}
 	for _, line := range processesWith(k.word) {
 		pid, _ := strconv.Atoi(strings.Fields(line)[0])
 		for pid > 1 {

@@ -45,8 +45,11 @@ func lifeReuse(k *kit) {
 	default:
 	}
 	// By another spelling, too.
-	link := filepath.Join(k.dir, "link")
-	k.must(os.Symlink(k.ws, link))
+	link := k.ws
+	if !k.target.Remote {
+		link = filepath.Join(k.dir, "link")
+		k.must(os.Symlink(k.ws, link))
+	}
 	z, err := k.tryEnsure(k.backend, k.spec(func(s *sandbox.Spec) { s.Workspace = link + "/." }))
 	k.must(err)
 	if z.id != x.id {

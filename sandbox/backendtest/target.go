@@ -24,6 +24,10 @@ type Target struct {
 	// to sandboxes of the spec and returns its path inside. Nil means: where commands run with
 	// the user's own rights, the program itself; otherwise a read-only bind.
 	Program func(t testing.TB, host string, spec *sandbox.Spec) string
+	// Remote says that sandboxes are on another machine as far as the backend knows: no link of a
+	// workspace's path is followed before it is named, and what runs inside descends from no
+	// process of the backend's.
+	Remote bool
 	// Sandboxes is the number of sandboxes at once; zero means 64.
 	Sandboxes int
 	// Bridge adapts the environment for package bridgetest that the suite made: its Sever, its

@@ -245,6 +245,21 @@ func (r *Runner) Sweep(ctx context.Context, tag string) (int, error) {
 	return result.Killed, err
 }
 
+// EndSession ends the helpers of the session tag that still live, however little their
+// connection is worth, and all that they have started, as [Runner.Sweep] finds it. It
+// returns how many processes that were. Survivors are an error.
+func (r *Runner) EndSession(ctx context.Context, tag string) (int, error) {
+	if tag == "" {
+		return 0, errors.New("no session is named")
+	}
+	s := search{carried: []string{TagVar + "=" + tag}, reaping: []string{tag}, serving: []string{"--tag=" + tag}, own: r.reapers}
+	result, err := s.end(ctx, proc.DefaultGrace)
+	if err == nil && result.Outcome == proc.Survivors {
+		err = fmt.Errorf("%d processes do not end: %v", len(result.Pids), result.Pids)
+	}
+	return result.Killed, err
+}
+
 // listed returns the commands that are not over and match.
 func (r *Runner) listed(match func(*command) bool) (list []*command) {
 	r.mu.Lock()

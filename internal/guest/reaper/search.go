@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,6 +38,8 @@ type search struct {
 	carried []string
 	// reaping are arguments of a reaper any of which makes its descendants matches.
 	reaping []string
+	// serving are arguments of a helper any of which makes it a match.
+	serving []string
 	// spareLive leaves alone what stands below a reaper whose helper lives.
 	spareLive bool
 	// own are the reapers of this process: their trees are not searched for, since
@@ -76,6 +79,8 @@ func (s search) find() (quarry, error) {
 			walled[pid] = true
 		case spared[pid]:
 		case s.carries(pid): // a true reaper never does
+			todo = append(todo, pid)
+		case len(s.serving) > 0 && st.name == HelperName && runBy(pid, os.Geteuid()) && matchesAny(helperArgs(pid), s.serving):
 			todo = append(todo, pid)
 		case reaping && matchesAny(reaperArgs(pid), s.reaping):
 			spared[pid] = true               // it ends when its tree has
@@ -142,19 +147,45 @@ func (s search) carries(pid int) bool {
 // Any process can pretend to be one, by name and arguments. If it no longer carries
 // the variable either it gains nothing but what it had: not to be found.
 func reaperArgs(pid int) []string {
+	words := commandLine(pid)
+	if len(words) < 2 || words[0] != programName || words[1] != roleReap {
+		return nil
+	}
+	return words[2:]
+}
+
+// helperArgs returns the arguments of a helper that serves, or nil.
+func helperArgs(pid int) []string {
+	words := commandLine(pid)
+	if len(words) < 2 || words[1] != "serve" {
+		return nil
+	}
+	return words[2:]
+}
+
+// commandLine returns a process's words, nil when it has none.
+func commandLine(pid int) []string {
 	b, err := readMemory("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	if err != nil || len(b) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
+}
+
+// runBy reports whether a process has this effective user id. Other than the owner of its
+// directory in /proc this is true of a process that cannot be debugged, too.
+func runBy(pid, uid int) bool {
+	b, err := readMemory("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
-		return nil
+		return false
 	}
-	f := bytes.Split(bytes.TrimSuffix(b, []byte{0}), []byte{0})
-	if len(f) < 2 || string(f[0]) != programName || string(f[1]) != roleReap {
-		return nil
+	for line := range strings.Lines(string(b)) {
+		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
+			f := strings.Fields(ids)
+			return len(f) > 1 && f[1] == strconv.Itoa(uid)
+		}
 	}
-	args := make([]string, 0, len(f)-2)
-	for _, a := range f[2:] {
-		args = append(args, string(a))
-	}
-	return args
+	return false
 }
 
 func matchesAny(args, wanted []string) bool {

@@ -1,0 +1,131 @@
+package ssh
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/workberth/workberth/internal/helperbin"
+	"github.com/workberth/workberth/internal/sshtest"
+	"github.com/workberth/workberth/sandbox"
+	"github.com/workberth/workberth/sandbox/backendtest"
+)
+
+// helperPath is the helper under test.
+var helperPath string //nolint:gochecknoglobals // set once by TestMain
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	if p := os.Getenv("BERTH_TEST_HELPER"); p != "" { // a process of the suite
+		helperPath = p
+		return m.Run()
+	}
+	dir, err := os.MkdirTemp("", "berth-ssh-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	helperPath = filepath.Join(dir, "berth-guest")
+	build := exec.Command("go", "build", "-o", helperPath, "github.com/workberth/workberth/cmd/berth-guest")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		panic(string(out))
+	}
+	if err := os.Setenv("BERTH_TEST_HELPER", helperPath); err != nil {
+		panic(err)
+	}
+	return m.Run()
+}
+
+// sshConfig writes an SSH configuration for a server, with the alias "host". It is a file
+// of the test, so that no setting of the user counts.
+func sshConfig(t testing.TB, s *sshtest.Server, lines ...string) string {
+	t.Helper()
+	path := filepath.Join(s.Dir, fmt.Sprintf("config-%d", len(lines)))
+	text := fmt.Sprintf("Host host\n  HostName %s\n  Port %d\n  User %s\n  IdentityFile %s\n  IdentitiesOnly yes\n  IdentityAgent none\n  UserKnownHostsFile %s\n  GlobalKnownHostsFile none\n%s\n",
+		s.Host, s.Port, s.User, s.IdentityFile, s.KnownHostsFile, "  "+strings.Join(lines, "\n  "))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// helperFor gives the helper under test to hosts like this machine, and none to others.
+func helperFor(arch string) (helperbin.Helper, error) {
+	if arch != runtime.GOARCH {
+		return helperbin.Helper{}, fmt.Errorf("no helper for %s in tests", arch)
+	}
+	return helperbin.For("linux", arch, helperbin.Options{Env: func(name string) string {
+		if name == helperbin.EnvPath {
+			return helperPath
+		}
+		return ""
+	}})
+}
+
+// open opens the backend under test.
+func open(t testing.TB, state string, log *slog.Logger) *Backend {
+	t.Helper()
+	b, err := New(Options{StateDir: state, Helper: helperFor, Getenv: func(string) string { return "" }, Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// adapt leaves out what the suite asks for by default and only walls can keep.
+func adapt(c *sandbox.Config) {
+	d, all := DefaultConfig(), sandbox.DefaultConfig()
+	if c.Network == all.Network {
+		c.Network = d.Network
+	}
+	if c.SeccompProfile == all.SeccompProfile {
+		c.SeccompProfile = d.SeccompProfile
+	}
+	if slices.Equal(c.Tmpfs, all.Tmpfs) {
+		c.Tmpfs = nil
+	}
+	if c.Limits.Pids == all.Limits.Pids {
+		c.Limits.Pids = 0
+	}
+	c.ReadOnlyRoot = false
+	c.AllowDangerous = append(slices.Clone(c.AllowDangerous), d.AllowDangerous...)
+}
+
+const waivedUmask = "the mask is that of the account's login, not this process's"
+
+// suiteConfig is the configuration for the server of the suite: the one that was started by
+// the first process, for the other processes of the suite as well.
+func suiteConfig(t *testing.T) string {
+	t.Helper()
+	const name = "BERTH_TEST_SSH_CONFIG"
+	if c := os.Getenv(name); c != "" {
+		return c
+	}
+	c := sshConfig(t, sshtest.Start(t, sshtest.Options{MaxStartups: "200"}))
+	t.Setenv(name, c)
+	return c
+}
+
+// The suite, over OpenSSH to the account that runs the tests.
+func TestConformance(t *testing.T) {
+	config := suiteConfig(t)
+	backendtest.Run(t, backendtest.Target{
+		Name: Name, Remote: true,
+		New: func(t testing.TB, o backendtest.Options) sandbox.Backend { return open(t, o.StateDir, o.Logger) },
+		Adapt: func(_ testing.TB, spec *sandbox.Spec) {
+			adapt(&spec.Config)
+			spec.Config.SSH, spec.Config.SSHConfig = "host", config
+		},
+		Waive: map[string]string{
+			"bridge/mode/umask-002": waivedUmask, "bridge/mode/umask-077": waivedUmask,
+		},
+	})
+}
