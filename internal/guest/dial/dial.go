@@ -4,29 +4,25 @@
 package dial
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"strconv"
-	"time"
 )
 
 // Connected is the first byte written once the connection stands; what follows is the peer's.
 const Connected = 0
 
-// timeout bounds the connecting. On a loopback it takes no time or never succeeds.
-const timeout = 5 * time.Second
-
 // Run connects to a port of 127.0.0.1, or else of ::1, and copies both ways. The end of in is passed
 // on as the end of one direction; the peer's end is the end of all. An error means that there was no
 // connection, and that nothing was written.
-func Run(ctx context.Context, in io.Reader, out io.Writer, port string) error {
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+func Run(in io.Reader, out io.Writer, port string) error {
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
 		return fmt.Errorf("%q is no port", port)
 	}
-	conn, err := connect(ctx, port)
+	conn, err := connect(int(n))
 	if err != nil {
 		return err
 	}
@@ -36,22 +32,19 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, port string) error {
 	}
 	go func() {
 		_, _ = io.Copy(conn, in) // a peer that reads no more has its reasons
-		if c, ok := conn.(*net.TCPConn); ok {
-			_ = c.CloseWrite() // it may be over
-		}
+		_ = conn.CloseWrite()    // it may be over
 	}()
 	_, _ = io.Copy(out, conn) // a connection that breaks has ended
 	return nil
 }
 
-// connect tries both loopback addresses.
-func connect(ctx context.Context, port string) (net.Conn, error) {
-	d := net.Dialer{Timeout: timeout}
-	conn, err := d.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", port))
+// connect tries both loopback addresses. It looks no name up.
+func connect(port int) (*net.TCPConn, error) {
+	conn, err := net.DialTCP("tcp4", nil, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
 	if err == nil {
 		return conn, nil
 	}
-	conn, err6 := d.DialContext(ctx, "tcp6", net.JoinHostPort("::1", port))
+	conn, err6 := net.DialTCP("tcp6", nil, &net.TCPAddr{IP: net.IPv6loopback, Port: port})
 	if err6 == nil {
 		return conn, nil
 	}

@@ -33,7 +33,7 @@ func TestRun(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		port := echo(t, "tcp", address)
 		var out strings.Builder
-		if err := Run(t.Context(), strings.NewReader("it"), &out, port); err != nil {
+		if err := Run(strings.NewReader("it"), &out, port); err != nil {
 			t.Fatal(err)
 		}
 		if out.String() != "\x00got it" {
@@ -52,7 +52,7 @@ func TestRefused(t *testing.T) {
 	l.Close()
 	for _, port := range []string{closed, "0", "65536", "-1", "", "ssh", "80@example.org", "80/x"} {
 		var out strings.Builder
-		if err := Run(t.Context(), strings.NewReader(""), &out, port); err == nil || out.Len() > 0 {
+		if err := Run(strings.NewReader(""), &out, port); err == nil || out.Len() > 0 {
 			t.Errorf("%q: %v, %q", port, err, out.String())
 		}
 	}
