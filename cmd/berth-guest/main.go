@@ -18,6 +18,7 @@ import (
 	"github.com/workberth/workberth/internal/guest/dial"
 	"github.com/workberth/workberth/internal/guest/reaper"
 	"github.com/workberth/workberth/internal/guest/rendezvous"
+	"github.com/workberth/workberth/internal/guest/seed"
 	"github.com/workberth/workberth/internal/guest/wire"
 	"github.com/workberth/workberth/internal/version"
 )
@@ -25,6 +26,8 @@ import (
 const usage = `usage: berth-guest serve [FLAGS]            serve on standard input and output
        berth-guest connect SOCKET [FLAGS]   serve on a Unix socket; the token is the first line of standard input
        berth-guest call DIR [FLAGS]         serve on the Unix socket that a file in DIR names, with token and tag
+       berth-guest end TAG                  end the helpers of a session and what they have started
+       berth-guest unpack DIR               fill a new directory from a tar stream on standard input
        berth-guest attached [FLAGS]         serve on standard input and output; tag and umask are the first line of the input
        berth-guest dial PORT                connect standard input and output with a port of the loopback here
        berth-guest version [--json]
@@ -95,6 +98,16 @@ func run(args []string) error {
 		o.tag = inv.Tag
 		syscall.Umask(inv.Umask)
 		return serve(o, accept(inv))
+	case "end":
+		if len(args) != 1 {
+			return &flagError{"end needs the tag of a session"}
+		}
+		return endSession(os.Stdout, args[0])
+	case "unpack":
+		if len(args) != 1 {
+			return &flagError{"unpack needs a directory"}
+		}
+		return seed.Unpack(os.Stdin, args[0])
 	case "attached":
 		o, err := parseOptions(args)
 		if err != nil {
