@@ -94,6 +94,12 @@ func (a *app) explain(ctx context.Context, t *target, e *explanation, args []str
 	if err != nil {
 		return err
 	}
+	if text := info.Runtime["copy"]; text != "" {
+		if left := info.Runtime["leftOut"]; left != "" {
+			text += "; left out: " + left
+		}
+		e.allow("the workspace", text)
+	}
 	if dash == 0 {
 		return e.command(ctx, s.Bridge(), info, eff, args, workdir)
 	}

@@ -129,6 +129,20 @@ func (g *generation) launchAway(ctx context.Context) error {
 	if err := errors.Join(g.engine.Remove(ctx, g.b.fillerName(g.Resolved.ID)), g.markFilling(false)); err != nil {
 		return g.b.unreachable(err)
 	}
+	for range awakenings {
+		if err = g.awaken(ctx, id); err == nil || g.made || !g.endedEarly(ctx) {
+			break
+		}
+	}
+	return err
+}
+
+// awakenings is how often a container that was there is started, when it ends at once. The engine may
+// still be about to see that an owner has died, and ends the input that it takes for that one's.
+const awakenings = 3
+
+// awaken starts a container and greets its helper.
+func (g *generation) awaken(ctx context.Context, id string) error {
 	g.runtime = newRuntime(g.b, g.engine, id)
 	g.Early(g.life())
 	conn, err := g.engine.Attach(ctx, id, &g.runtime.said)
@@ -143,6 +157,16 @@ func (g *generation) launchAway(ctx context.Context) error {
 		return g.explain(ctx, err)
 	}
 	return nil
+}
+
+// endedEarly reports whether the container has run and is over, and can be started again.
+func (g *generation) endedEarly(ctx context.Context) bool {
+	select {
+	case <-g.runtime.Done():
+		return ctx.Err() == nil && !g.runtime.gone
+	default:
+		return false
+	}
 }
 
 // greet speaks first to the helper behind a connection, and owns the connection.
@@ -264,20 +288,20 @@ func (b *Backend) removeVolume(ctx context.Context, engine Engine, id sandbox.ID
 func (g *generation) awayFacts() map[string]string {
 	rec, _ := g.Claim.Record()
 	facts := map[string]string{factVolume: g.away.volume}
-	for _, name := range []string{"workspace", "leftOut"} {
+	for _, name := range []string{"copy", "leftOut"} {
 		if text := rec.Info.Runtime[name]; text != "" {
 			facts[name] = text
 		}
 	}
 	if c := g.away.copied; c != nil {
 		delete(facts, "leftOut")
-		facts["workspace"] = c.describe(g.Resolved.Spec)
+		facts["copy"] = c.describe(g.Resolved.Spec)
 		if len(c.left) > 0 {
 			facts["leftOut"] = fmt.Sprintf("%d: %s", len(c.left), strings.Join(c.left[:min(len(c.left), maxNamed)], ", "))
 		}
 	}
-	if facts["workspace"] == "" {
-		facts["workspace"] = "a volume on the engine's machine; recreate copies the workspace again, rm deletes the volume"
+	if facts["copy"] == "" {
+		facts["copy"] = "a volume on the engine's machine; recreate copies the workspace again, rm deletes the volume"
 	}
 	return facts
 }

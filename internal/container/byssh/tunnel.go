@@ -24,6 +24,7 @@ type Tunnel struct {
 	mu     sync.Mutex
 	closed bool
 	dir    string
+	held   *os.File // dir, as long as it is in use
 	ssh    *program
 }
 
@@ -54,12 +55,11 @@ func (t *Tunnel) open(ctx context.Context) (string, error) {
 			return filepath.Join(t.dir, "s"), nil
 		}
 	}
-	dir, err := os.MkdirTemp("", "berth-ssh-")
-	if err != nil {
+	var err error
+	if t.dir, t.held, err = privateDir(); err != nil {
 		return "", err
 	}
-	t.dir = dir
-	path := filepath.Join(dir, "s")
+	path := filepath.Join(t.dir, "s")
 	t.ssh, err = t.host.start(t.getenv, nil, nil, t.host.arguments([]string{
 		"-N", "-o", "ExitOnForwardFailure=yes", "-o", "StreamLocalBindMask=0177", "-o", "ControlPath=none", "-L", path + ":" + t.host.Socket,
 	}))
@@ -95,12 +95,15 @@ func (t *Tunnel) await(ctx context.Context, path string) error {
 
 // shut ends ssh and removes the directory. The caller has the lock.
 func (t *Tunnel) shut() {
-	if t.ssh != nil && t.ssh.cmd.Process != nil {
+	if t.ssh != nil && t.ssh.cmd.Process != nil { // nil where it could not be started
 		_ = t.ssh.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 		t.ssh.end()
 	}
-	_ = os.RemoveAll(t.dir)
-	t.ssh, t.dir = nil, ""
+	if t.held != nil {
+		_ = os.RemoveAll(t.dir)
+		_ = t.held.Close()
+	}
+	t.ssh, t.dir, t.held = nil, "", nil
 }
 
 // Close ends the tunnel with all its connections.

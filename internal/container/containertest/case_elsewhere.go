@@ -106,8 +106,8 @@ func caseCopy(a *away) {
 			a.Errorf("left out: %q, without %s", info.Runtime["leftOut"], name)
 		}
 	}
-	if text := info.Runtime["workspace"]; !strings.Contains(text, a.ws) || !strings.Contains(text, "recreate") {
-		a.Errorf("workspace: %q", text)
+	if text := info.Runtime["copy"]; !strings.Contains(text, a.ws) || !strings.Contains(text, "recreate") {
+		a.Errorf("copy: %q", text)
 	}
 	if m, _ := info.Mounts.Workspace(); m.HostPath != "" {
 		a.Errorf("the copy claims to lie at %s", m.HostPath)
