@@ -13,11 +13,17 @@ import (
 	"github.com/workberth/workberth/sandbox/docker"
 	"github.com/workberth/workberth/sandbox/local"
 	"github.com/workberth/workberth/sandbox/podman"
+	"github.com/workberth/workberth/sandbox/ssh"
 )
 
 // helperOptions tell where the guest helper is looked for.
 func (a *app) helperOptions() helperbin.Options {
 	return helperbin.Options{Env: a.getenv, Executable: a.executable, Logger: a.logger()}
+}
+
+// helperFor finds the guest helper for another machine.
+func (a *app) helperFor(arch string) (helperbin.Helper, error) {
+	return helperbin.For("linux", arch, a.helperOptions())
 }
 
 // openBackend opens a backend by name. engine is the address of its engine; empty means the one that
@@ -29,6 +35,9 @@ func (a *app) openBackend(name, engine string, log *slog.Logger) (sandbox.Backen
 	state := owner.DefaultStateDir(a.getenv)
 	if state == "" {
 		return nil, noStateDir()
+	}
+	if name == ssh.Name {
+		return ssh.New(ssh.Options{StateDir: state, Helper: a.helperFor, Getenv: a.getenv, Logger: log})
 	}
 	helper, err := helperbin.Find(a.helperOptions())
 	if err != nil {
@@ -56,12 +65,16 @@ func defaultConfig(backend string) sandbox.Config {
 		return podman.DefaultConfig()
 	case local.Name:
 		return local.DefaultConfig()
+	case ssh.Name:
+		return ssh.DefaultConfig()
 	}
 	return sandbox.DefaultConfig()
 }
 
 // backendNames are the words of --backend.
-func backendNames() []string { return []string{bubblewrap.Name, docker.Name, podman.Name, local.Name} }
+func backendNames() []string {
+	return []string{bubblewrap.Name, docker.Name, podman.Name, ssh.Name, local.Name}
+}
 
 // knownBackend refuses a word that is no backend.
 func knownBackend(name string) error {

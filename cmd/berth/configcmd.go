@@ -196,7 +196,7 @@ func (a *app) checkConfig(t *target) ([]checkJSON, error) {
 		if err != nil {
 			return nil, err
 		}
-		_, err = sandbox.Resolve(eff.Backend, s, a.facts(), nil)
+		_, err = sandbox.Resolve(eff.Backend, s, a.factsFor(eff.Backend), nil)
 		for _, err := range split(err) {
 			faults = append(faults, fault(agent, err, eff))
 		}

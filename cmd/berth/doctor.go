@@ -15,6 +15,7 @@ import (
 	"github.com/workberth/workberth/internal/owner"
 	"github.com/workberth/workberth/internal/version"
 	"github.com/workberth/workberth/sandbox"
+	"github.com/workberth/workberth/sandbox/ssh"
 )
 
 // newDoctor is "berth doctor".
@@ -35,6 +36,9 @@ func newDoctor(a *app) *cobra.Command {
 			}
 			all := []sandbox.Diagnosis{{Backend: "berth", Usable: usable(general), Version: version.Version(), Checks: general}}
 			all = append(all, a.diagnose(cmd.Context())...)
+			if err == nil && eff.Backend == ssh.Name && eff.Config.SSH != "" {
+				a.checkHost(cmd.Context(), all, eff.Config)
+			}
 			if err := a.printDiagnoses(all, chosen, jsonOut); err != nil {
 				return err
 			}
@@ -49,6 +53,21 @@ func newDoctor(a *app) *cobra.Command {
 	t.register(cmd.Flags())
 	cmd.Flags().BoolVar(&jsonOut, "json", false, "as one JSON object")
 	return cmd
+}
+
+// checkHost adds a look at the host that is meant to the diagnosis of ssh.
+func (a *app) checkHost(ctx context.Context, all []sandbox.Diagnosis, c sandbox.Config) {
+	b, err := ssh.New(ssh.Options{StateDir: owner.DefaultStateDir(a.getenv), Helper: a.helperFor, Getenv: a.getenv, Logger: a.logger()})
+	if err != nil {
+		return // it is told already
+	}
+	for i := range all {
+		if all[i].Backend == ssh.Name {
+			check := b.CheckHost(ctx, c.SSH, c.SSHConfig)
+			all[i].Checks = append(all[i].Checks, check)
+			all[i].Usable = all[i].Usable && check.Result != sandbox.CheckFail
+		}
+	}
 }
 
 // diagnose checks every backend; one that cannot be opened is a failed check.

@@ -284,14 +284,18 @@ func newSandboxRecreate(a *app) *cobra.Command {
 		Short: "Remove the sandbox that the target flags name, and make it anew",
 		Long: `Remove the sandbox that the target flags name, and make it anew: with the image as it is now, with
 nothing that was written outside the workspace, and with its setup command run again. The workspace
-stays. Prints the id.`,
+stays; one of another machine that has a seed is filled from it anew, and the old one is kept beside it,
+with ".before-" and the time in its name. Prints the id.`,
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, res, err := a.resolve(t)
+			backend, res, err := a.resolve(t)
 			if err != nil {
 				return err
 			}
 			if err := a.remove(cmd.Context(), res.ID); err != nil {
+				return err
+			}
+			if err := a.reseed(cmd.Context(), backend, res.Spec); err != nil {
 				return err
 			}
 			h, err := a.open(cmd.Context(), t)
@@ -304,6 +308,25 @@ stays. Prints the id.`,
 	}
 	t.register(cmd.Flags())
 	return cmd
+}
+
+// reseed moves a workspace with a seed aside, so that it is filled anew.
+func (a *app) reseed(ctx context.Context, backend string, spec sandbox.Spec) error {
+	b, err := a.openBackend(backend, spec.Config.Engine, a.logger())
+	if err != nil {
+		return err
+	}
+	r, ok := b.(interface {
+		Reseed(ctx context.Context, spec sandbox.Spec) (kept string, err error)
+	})
+	if !ok {
+		return nil
+	}
+	kept, err := r.Reseed(ctx, spec)
+	if err == nil && kept != "" {
+		fmt.Fprintf(a.stderr, "berth: the old workspace is kept at %s\n", printable(kept))
+	}
+	return err
 }
 
 func newSandboxPrune(a *app) *cobra.Command {

@@ -15,11 +15,13 @@ import (
 	"github.com/workberth/workberth/internal/container"
 	"github.com/workberth/workberth/internal/owner"
 	"github.com/workberth/workberth/sandbox"
+	"github.com/workberth/workberth/sandbox/ssh"
 )
 
 // target is the set of flags that say which sandbox is meant.
 type target struct {
 	backend, workspace, access, scope, session, agent, network, image, archive, config string
+	ssh, sshConfig, seed                                                               string
 	allowDangerous                                                                     []string
 	escaped                                                                            bool
 	// found is what archive holds, once it was looked at.
@@ -29,7 +31,7 @@ type target struct {
 // register adds the target flags.
 func (t *target) register(f *pflag.FlagSet) {
 	f.StringVar(&t.backend, "backend", "", "where to run: "+strings.Join(backendNames(), ", ")+" (default bubblewrap; $BERTH_BACKEND)")
-	f.StringVar(&t.workspace, "workspace", "", "directory of this machine to work in (default: the current one)")
+	f.StringVar(&t.workspace, "workspace", "", "directory to work in (default: the current one; with ssh: one of the host, default ~/workberth)")
 	f.StringVar(&t.access, "access", "", "how the workspace appears inside: none, ro or rw (default rw)")
 	f.StringVar(&t.scope, "scope", "", "who shares the sandbox: session, agent or shared (default session)")
 	f.StringVar(&t.session, "session", "", `session key (default "default")`)
@@ -37,6 +39,9 @@ func (t *target) register(f *pflag.FlagSet) {
 	f.StringVar(&t.network, "network", "", "none, bridge or the name of an engine's network, or host, which needs --allow-dangerous network (default none)")
 	f.StringVar(&t.image, "image", "", "image of a container")
 	f.StringVar(&t.archive, "image-archive", "", "image of a container, from a tar archive: a saved image, or a root file system")
+	f.StringVar(&t.ssh, "ssh", "", "host of the ssh backend: USER@HOST[:PORT], or a Host of the SSH configuration; chooses --backend ssh")
+	f.StringVar(&t.sshConfig, "ssh-config", "", "SSH configuration file (default ~/.ssh/config and the system's)")
+	f.StringVar(&t.seed, "seed", "", "directory of this machine that a workspace elsewhere is filled from when it does not exist")
 	f.StringVar(&t.config, "config", "", "configuration file (default $XDG_CONFIG_HOME/berth/config.yaml)")
 	f.StringSliceVar(&t.allowDangerous, "allow-dangerous", nil, "permit a dangerous setting by its field, such as network or binds; logged")
 }
@@ -47,8 +52,8 @@ func (t *target) effective(a *app) (*config.Effective, error) {
 		return nil, err
 	}
 	ws := t.workspace
-	if ws == "" {
-		ws = "."
+	if ws == "" || t.chosenBackend() == ssh.Name {
+		ws = "." // a workspace of another machine holds no configuration
 	}
 	path, explicit := t.config, t.config != ""
 	if !explicit {
@@ -69,8 +74,17 @@ func (t *target) effective(a *app) (*config.Effective, error) {
 		}
 		image = t.found.Image
 	}
+	sshConfig, err := absolute(t.sshConfig)
+	if err != nil {
+		return nil, err
+	}
+	seed, err := absolute(t.seed)
+	if err != nil {
+		return nil, err
+	}
 	return file.Merge(config.Request{
-		Backend: t.backend, EnvBackend: a.getenv("BERTH_BACKEND"), Workspace: t.workspace, Access: t.access,
+		SSH: t.ssh, SSHConfig: sshConfig, Seed: seed,
+		Backend: t.chosenBackend(), EnvBackend: a.getenv("BERTH_BACKEND"), Workspace: t.workspace, Access: t.access,
 		Scope: t.scope, Session: t.session, Agent: t.agent, Network: t.network, Image: image, AllowDangerous: t.allowDangerous,
 	}, defaultConfig)
 }
@@ -88,15 +102,40 @@ func (t *target) check() error {
 			return &usageError{fmt.Errorf("%s %q: give one of %s", c.flag, c.value, strings.Join(c.words, ", "))}
 		}
 	}
+	if t.ssh != "" && t.backend != "" && t.backend != ssh.Name {
+		return &usageError{fmt.Errorf("--ssh names a host for --backend ssh, not for %s", t.backend)}
+	}
 	if t.image != "" && t.archive != "" {
 		return &usageError{errors.New("--image and --image-archive: give one of them")}
 	}
 	return nil
 }
 
+// chosenBackend is the backend that the flags name: naming a host is naming ssh.
+func (t *target) chosenBackend() string {
+	if t.backend == "" && t.ssh != "" {
+		return ssh.Name
+	}
+	return t.backend
+}
+
+// absolute makes a path of this machine absolute; an empty one and "none" stay.
+func absolute(path string) (string, error) {
+	if path == "" || path == "none" {
+		return path, nil
+	}
+	return filepath.Abs(path)
+}
+
 // spec is the sandbox the effective configuration asks for.
 func spec(e *config.Effective) (sandbox.Spec, error) {
 	ws := e.Workspace
+	if e.Backend == ssh.Name {
+		if ws == "" {
+			ws = config.RemoteWorkspace
+		}
+		return sandbox.Spec{Scope: e.Scope, Session: e.Session, Agent: e.Agent, Workspace: ssh.Workspace(ws), Config: e.Config}, nil
+	}
 	if ws == "" {
 		ws = "."
 	}
@@ -113,11 +152,17 @@ func (a *app) resolve(t *target) (backend string, res sandbox.Resolved, err erro
 	if err != nil {
 		return "", res, err
 	}
-	s, err := spec(eff)
-	if err != nil {
+	return a.resolveEffective(eff)
+}
+
+// resolveEffective turns an effective configuration into a spec that may be made, named by its
+// identity.
+func (a *app) resolveEffective(eff *config.Effective) (backend string, res sandbox.Resolved, err error) {
+	if err := knownBackend(eff.Backend); err != nil {
 		return "", res, err
 	}
-	if err := knownBackend(eff.Backend); err != nil {
+	s, err := spec(eff)
+	if err != nil {
 		return "", res, err
 	}
 	if s.Config.Engine == "" {
@@ -127,8 +172,16 @@ func (a *app) resolve(t *target) (backend string, res sandbox.Resolved, err erro
 	if eff.Source("allowDangerous") == config.SourceDefault {
 		log = nil // the backend itself is the permission, and it was named
 	}
-	res, err = sandbox.Resolve(eff.Backend, s, a.facts(), log)
+	res, err = sandbox.Resolve(eff.Backend, s, a.factsFor(eff.Backend), log)
 	return eff.Backend, res, err
+}
+
+// factsFor are what validation asks about the machine that a backend's sandboxes are on.
+func (a *app) factsFor(backend string) sandbox.HostFacts {
+	if backend == ssh.Name {
+		return ssh.Facts()
+	}
+	return a.facts()
 }
 
 // open connects to the sandbox that the target names, starting it on demand.

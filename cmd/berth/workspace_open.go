@@ -43,27 +43,6 @@ func (a *app) bridgeFactory(eff *config.Effective) fsbridge.Factory {
 	}
 }
 
-// resolveEffective turns an effective configuration into a spec that may be made, named
-// by its identity.
-func (a *app) resolveEffective(eff *config.Effective) (backend string, res sandbox.Resolved, err error) {
-	if err := knownBackend(eff.Backend); err != nil {
-		return "", res, err
-	}
-	s, err := spec(eff)
-	if err != nil {
-		return "", res, err
-	}
-	if s.Config.Engine == "" {
-		s.Config.Engine = a.engineOf(eff.Backend)
-	}
-	log := a.logger()
-	if eff.Source("allowDangerous") == config.SourceDefault {
-		log = nil // the backend itself is the permission, and it was named
-	}
-	res, err = sandbox.Resolve(eff.Backend, s, a.facts(), log)
-	return eff.Backend, res, err
-}
-
 // workspaceError gives an error of the workspace calls its exit code and remedy, and
 // leaves out what the person has typed.
 func workspaceError(err error) error {

@@ -32,8 +32,8 @@ type Request struct {
 	Binding string
 	// AllowDangerous are fields named by --allow-dangerous.
 	AllowDangerous []string
-	// Image and other backend settings follow with their backends.
-	Image string
+	// Image, SSH and the others belong to one kind of backend each.
+	Image, SSH, SSHConfig, Seed string
 }
 
 // Setting is one effective value and where it came from.
@@ -46,7 +46,7 @@ type Setting struct {
 // Effective is the merged configuration.
 type Effective struct {
 	Backend   string
-	Workspace string // as asked; empty means the current directory
+	Workspace string // as asked; empty means the current directory, or RemoteWorkspace
 	Scope     sandbox.Scope
 	Session   string
 	Agent     string
@@ -113,6 +113,9 @@ func (f *File) Merge(req Request, defaults func(backend string) sandbox.Config) 
 	}
 	m.set("scope", scope, SourceDefault)
 	m.set("workspace", ".", SourceDefault)
+	if e.Backend == RemoteBackend {
+		m.set("workspace", RemoteWorkspace, SourceDefault)
+	}
 	if hasAgent {
 		m.layer(ag.Layer, "agents", req.Agent)
 		m.str(&e.Workspace, ag.Workspace, "workspace", "agents", req.Agent)
@@ -133,6 +136,9 @@ func (f *File) Merge(req Request, defaults func(backend string) sandbox.Config) 
 	e.Config.Access = sandbox.Access(access)
 	m.outer(&e.Config.Network, req.Network, "network", SourceFlag)
 	m.outer(&e.Config.Image, req.Image, "image", SourceFlag)
+	m.outer(&e.Config.SSH, req.SSH, "ssh", SourceFlag)
+	m.outer(&e.Config.SSHConfig, req.SSHConfig, "sshConfig", SourceFlag)
+	m.outer(&e.Config.Seed, req.Seed, "seed", SourceFlag)
 	if len(req.AllowDangerous) > 0 {
 		e.Config.AllowDangerous = append(slices.Clone(e.Config.AllowDangerous), req.AllowDangerous...)
 		m.set("allowDangerous", e.Config.AllowDangerous, SourceFlag)

@@ -28,6 +28,9 @@ type Layer struct {
 	PidMode        *string           `yaml:"pidMode"`
 	CapAdd         *[]string         `yaml:"capAdd"`
 	GPUs           *string           `yaml:"gpus"`
+	SSH            *string           `yaml:"ssh"`
+	SSHConfig      *string           `yaml:"sshConfig"`
+	Seed           *string           `yaml:"seed"`
 	Prune          *prune            `yaml:"prune"`
 	AllowDangerous *[]string         `yaml:"allowDangerous"`
 }

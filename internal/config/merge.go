@@ -81,6 +81,9 @@ func (m *merger) layer(l Layer, where ...string) {
 	take(m, &c.Privileged, l.Privileged, "privileged", where)
 	take(m, &c.PidMode, l.PidMode, "pidMode", where)
 	take(m, &c.GPUs, l.GPUs, "gpus", where)
+	take(m, &c.SSH, l.SSH, "ssh", where)
+	take(m, &c.SSHConfig, l.SSHConfig, "sshConfig", where)
+	take(m, &c.Seed, l.Seed, "seed", where)
 	take(m, &c.CapAdd, l.CapAdd, "capAdd", where)
 	take(m, &c.AllowDangerous, l.AllowDangerous, "allowDangerous", where)
 	if l.Tmpfs != nil {

@@ -12,6 +12,9 @@ import (
 // nothing here.
 const RemoteBackend = "ssh"
 
+// RemoteWorkspace is the workspace on another machine for whoever names none.
+const RemoteWorkspace = "~/workberth"
+
 // workspace is one entry of "workspaces": where a bound workspace lies, its sandbox, and
 // which of its files are documents.
 type workspace struct {

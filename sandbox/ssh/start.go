@@ -19,8 +19,7 @@ import (
 	"github.com/workberth/workberth/sandbox"
 )
 
-// DefaultWorkspace is the workspace for whoever names none. Other than any other one it is
-// made when it is missing.
+// DefaultWorkspace is the only workspace that is made when it is missing; no other one is.
 const DefaultWorkspace = HomePrefix + "/workberth"
 
 // How long parts of the start and of the end may take.
