@@ -39,6 +39,31 @@ func declared() []fsbridge.Capability {
 // racy is why the attacks with a racing attacker are not run.
 const racy = "SFTP has no directory handles: what is looked at by path can be exchanged before it is used, as the package says"
 
+// waived are the checks this bridge cannot pass, and under -short those that take long.
+func waived() map[string]string {
+	list := map[string]string{
+		"race/swapped-parent":      racy,
+		"race/swapped-file":        racy,
+		"race/swapped-deep":        racy,
+		"race/swapped-tree":        racy,
+		"race/reads":               racy,
+		"race/writes":              racy,
+		"race/no-temporaries":      racy,
+		"rename/cross-device":      "a file is not moved to another file system, because SFTP cannot tell whether the source is still the one that was copied",
+		"rename/cross-device-race": racy,
+		"remove/deep-and-wide":     "SFTP names files by their whole path, so that nothing deeper than 4096 bytes can be reached",
+		"list/entries":             "SFTP tells times in whole seconds; see TestListing",
+	}
+	if testing.Short() {
+		for _, name := range []string{
+			"atomic/readers-see-whole", "bytes/200MiB", "concurrent/own-files", "create/appears-whole", "if/counter", "list/10000-sorted", "walk/large",
+		} {
+			list[name] = "takes long: left out under -short"
+		}
+	}
+	return list
+}
+
 // umasks are those the suite asks for. Each has a subsystem of its own, because a server has only one. It
 // is sshd's built-in one, which is the same program and needs no shell to start.
 func umasks() []fsbridge.Mode { return []fsbridge.Mode{0o022, 0o002, 0o077} }
@@ -56,19 +81,7 @@ func TestConformance(t *testing.T) {
 	bridgetest.Run(t, bridgetest.Target{
 		Name:     "sftpfs",
 		Declared: declared(),
-		Waive: map[string]string{
-			"race/swapped-parent":      racy,
-			"race/swapped-file":        racy,
-			"race/swapped-deep":        racy,
-			"race/swapped-tree":        racy,
-			"race/reads":               racy,
-			"race/writes":              racy,
-			"race/no-temporaries":      racy,
-			"rename/cross-device":      "a file is not moved to another file system, because SFTP cannot tell whether the source is still the one that was copied",
-			"rename/cross-device-race": racy,
-			"remove/deep-and-wide":     "SFTP names files by their whole path, so that nothing deeper than 4096 bytes can be reached",
-			"list/entries":             "SFTP tells times in whole seconds; see TestListing",
-		},
+		Waive:    waived(),
 		// A cut connection leaves the temporary file of the write it cuts.
 		IsTemporary: func(name string) bool { return strings.HasPrefix(name, ".berth-") && !cut.Load() },
 		New: func(t testing.TB, o bridgetest.Options) *bridgetest.Environment {
