@@ -2,6 +2,7 @@ package hostdir
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -70,9 +71,16 @@ func (d *Dir) decode(name string, to any) error {
 		return err
 	}
 	err = yaml.UnmarshalWithOptions(data, to, yaml.Strict())
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
 	var ye yaml.Error
 	if errors.As(err, &ye) {
-		return refused(filepath.Join(d.path, name), ye.GetMessage(), "correct the file")
+		text = ye.GetMessage()
+		if token := ye.GetToken(); token != nil && token.Position != nil {
+			text = fmt.Sprintf("line %d: %s", token.Position.Line, text)
+		}
 	}
-	return err
+	return refused(filepath.Join(d.path, name), text, "correct the file")
 }
