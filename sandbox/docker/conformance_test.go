@@ -2,6 +2,7 @@ package docker_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/workberth/workberth/internal/container"
@@ -37,3 +38,8 @@ func TestElsewhere(t *testing.T) { backendtest.Run(t, subject().Elsewhere(t)) }
 
 // What is special about an engine on another machine. C051
 func TestCasesElsewhere(t *testing.T) { subject().CasesElsewhere(t) }
+
+// Where the other machine has no docker program, ssh forwards the engine's socket. C051
+func TestForwardedElsewhere(t *testing.T) {
+	subject().BehindWrapper(t, "exit 127", strings.TrimPrefix(subject().Address(t), "unix://"))
+}

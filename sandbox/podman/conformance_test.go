@@ -57,3 +57,9 @@ func TestElsewhere(t *testing.T) { backendtest.Run(t, subject(four).Elsewhere(t)
 
 // What is special about an engine on another machine. C051
 func TestCasesElsewhere(t *testing.T) { subject(four).CasesElsewhere(t) }
+
+// Where the address names no socket, the podman program of the other machine does. C051
+func TestAskedElsewhere(t *testing.T) {
+	socket := strings.TrimPrefix(subject(four).Address(t), "unix://")
+	subject(four).BehindWrapper(t, `[ "$SSH_ORIGINAL_COMMAND" = "podman info --format '{{.Host.RemoteSocket.Path}}'" ] && echo unix://`+socket, "")
+}

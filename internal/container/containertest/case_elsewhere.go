@@ -30,15 +30,32 @@ func (s Subject) CasesElsewhere(t *testing.T) {
 		"half": caseHalfCopy, "cut": caseCut,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.Address(t)
-			dir, server := sshProgram(t)
-			s.run(t, func(k *kit) {
-				a := &away{kit: k, server: server, env: sshEnv(dir), far: "ssh://" + elsewhereHost + strings.TrimPrefix(k.address, "unix://")}
-				k.b = a.openAway("state")
-				run(a)
-			})
+			s.away(t, "", strings.TrimPrefix(s.Address(t), "unix://"), run)
 		})
 	}
+}
+
+// BehindWrapper tests an engine of another machine on which a wrapper runs in place of each command, by
+// an address with the path of a socket, or with none. C051
+func (s Subject) BehindWrapper(t *testing.T, wrapper, socket string) {
+	s.away(t, wrapper, socket, func(a *away) {
+		a.must(os.WriteFile(filepath.Join(a.ws, "f"), []byte("there"), 0o644))
+		sb := a.ensure(a.b)
+		a.wantOutput(sb, "cat f", "there")
+		a.remove(sb)
+	})
+}
+
+// away runs a test with the engine on another machine.
+func (s Subject) away(t *testing.T, wrapper, socket string, run func(*away)) {
+	t.Helper()
+	s.Address(t)
+	dir, server := sshProgram(t, wrapper)
+	s.run(t, func(k *kit) {
+		a := &away{kit: k, server: server, env: sshEnv(dir), far: "ssh://" + elsewhereHost + socket}
+		k.b = a.openAway("state")
+		run(a)
+	})
 }
 
 // openAway opens the backend for the engine on another machine.
@@ -96,10 +113,11 @@ func caseCopy(a *away) {
 		"d/program": "runs", "d/link": "runs", "cat second": "s", "ls -l d/link | grep -c -e '-> ../d/program'": "1", "test -L dangling && echo yes": "yes",
 		"cat new*": "odd", "cat not*": "bytes", "wc -c <big": "3145729", "ls -l d/secret | grep -c '^-rw-------    2'": "1",
 		"ls -l d/program setuid | grep -c -e '^-rwxr-x---' -e '^-rwxr-xr-x'": "2", "ls -ld d | grep -c '^drwxr-x---'": "1",
-		"ls -d absolute d/up fifo 2>/dev/null": "", "echo new >d/e/f && echo more >>d/secret && cat second": "smore", "test -O . && test -O d/program && test -O /workspace/d/e && echo mine": "mine",
+		"ls -d absolute d/up fifo 2>/dev/null": "", "test -O . && test -O d/program && test -O /workspace/d/e && echo mine": "mine",
 	} {
 		a.wantOutput(sb, script, want)
 	}
+	a.wantOutput(sb, "echo new >d/e/f && echo more >>d/secret && cat second", "smore")
 	info := sb.Info()
 	for _, name := range []string{"absolute", "d/up", "fifo"} {
 		if !strings.Contains(info.Runtime["leftOut"], name) {

@@ -32,14 +32,15 @@ const elsewhereVar = "BERTH_TEST_ELSEWHERE"
 const elsewhereHost = "berth-elsewhere"
 
 // sshProgram makes, in a directory, a program ssh with a configuration of the test's own: behind it is a
-// real server on this machine. It gives the directory.
-func sshProgram(t *testing.T) (dir string, server *sshtest.Server) {
+// real server on this machine, which runs a wrapper in place of each command if there is one. It gives
+// the directory.
+func sshProgram(t *testing.T, wrapper string) (dir string, server *sshtest.Server) {
 	t.Helper()
 	if dir := os.Getenv(elsewhereVar); dir != "" {
 		return dir, nil
 	}
 	ssh := sshtest.Program(t, "ssh")
-	server = sshtest.Start(t, sshtest.Options{MaxStartups: "200", MaxSessions: 200})
+	server = sshtest.Start(t, sshtest.Options{MaxStartups: "200", MaxSessions: 200, ForceWrapper: wrapper})
 	dir = t.TempDir()
 	config := filepath.Join(dir, "config")
 	text := fmt.Sprintf("Host %s\nHostName %s\nPort %d\nUser %s\nIdentityFile %s\nIdentitiesOnly yes\nIdentityAgent none\nUserKnownHostsFile %s\nGlobalKnownHostsFile none\nStrictHostKeyChecking yes\nControlMaster auto\nControlPath %s/%%C\nControlPersist 30\n",
@@ -71,7 +72,7 @@ func (s Subject) Elsewhere(t *testing.T) backendtest.Target {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can show a volume in place of a workspace")
 	}
-	dir, _ := sshProgram(t)
+	dir, _ := sshProgram(t, "")
 	address := "ssh://" + elsewhereHost + strings.TrimPrefix(local, "unix://")
 	target := s.Target(t)
 	target.Name += "-elsewhere"
