@@ -24,6 +24,8 @@ type Session struct {
 	in     io.WriteCloser
 	out    io.Reader
 	stderr tail.Buffer
+	// bare is set for a subsystem, whose end nobody tells: it is over with its output.
+	bare bool
 
 	ended sync.Once
 	done  chan struct{} // closed when the session is over; err is set
@@ -43,6 +45,7 @@ func (s *Session) Start(ctx context.Context, command string) error {
 
 // Subsystem starts a subsystem. A server that has none is ErrNoSubsystem.
 func (s *Session) Subsystem(ctx context.Context, name string) error {
+	s.bare = true
 	err := s.start(ctx, func() error { return s.raw.RequestSubsystem(name) })
 	if err != nil && ctx.Err() == nil {
 		select {
@@ -78,7 +81,17 @@ func (s *Session) start(ctx context.Context, request func() error) error {
 		s.end(err)
 		return s.cause(err)
 	}
-	go func() { s.end(s.raw.Wait()) }()
+	go func() {
+		if !s.bare {
+			s.end(s.raw.Wait())
+			return
+		}
+		select {
+		case <-s.c.over:
+			s.end(s.c.err)
+		case <-s.done:
+		}
+	}()
 	return nil
 }
 
@@ -102,7 +115,13 @@ func (s *Session) cause(err error) error {
 }
 
 // Read reads from standard output.
-func (s *Session) Read(p []byte) (int, error) { return s.out.Read(p) }
+func (s *Session) Read(p []byte) (int, error) {
+	n, err := s.out.Read(p)
+	if err != nil && s.bare {
+		s.end(s.cause(err))
+	}
+	return n, err
+}
 
 // Write writes to standard input.
 func (s *Session) Write(p []byte) (int, error) { return s.in.Write(p) }
@@ -115,7 +134,7 @@ func (s *Session) Close() error { return s.in.Close() }
 // that is not to be started is given back with it.
 func (s *Session) Abort() {
 	_ = s.raw.Close() // it may be over
-	if s.in == nil {
+	if s.in == nil || s.bare {
 		s.end(ErrCut)
 	}
 }

@@ -57,6 +57,15 @@ func sshConfig(t testing.TB, s *sshtest.Server, lines ...string) string {
 	return path
 }
 
+// ownCache keeps the helper of a test out of the real cache of the user that runs it.
+func ownCache(t testing.TB, opts sshtest.Options) sshtest.Options {
+	t.Helper()
+	if opts.Account == nil && !opts.Dropbear {
+		opts.ExtraConfig = append(opts.ExtraConfig, "SetEnv XDG_CACHE_HOME="+t.TempDir())
+	}
+	return opts
+}
+
 // helperFor gives the helper under test to hosts like this machine, and none to others.
 func helperFor(arch string) (helperbin.Helper, error) {
 	if arch != runtime.GOARCH {
@@ -109,7 +118,7 @@ func suiteConfig(t *testing.T) string {
 	if c := os.Getenv(name); c != "" {
 		return c
 	}
-	c := sshConfig(t, sshtest.Start(t, sshtest.Options{MaxStartups: "200"}))
+	c := sshConfig(t, sshtest.Start(t, ownCache(t, sshtest.Options{MaxStartups: "200"})))
 	t.Setenv(name, c)
 	return c
 }

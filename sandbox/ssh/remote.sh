@@ -11,6 +11,8 @@ berth() {
 '
 	LC_ALL=C
 	export LC_ALL
+	login_path=$PATH # a start file may have left it without the usual places
+	PATH=$PATH:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
 	mask=$(umask)
 	umask 077
 
@@ -135,6 +137,7 @@ berth() {
 		for name in HOME PATH USER LOGNAME SHELL LANG TZ TMPDIR SSH_CONNECTION; do
 			value=
 			eval "value=\$$name"
+			[ "$name" != PATH ] || value=$login_path
 			case $value in
 			'' | *"$nl"*) ;;
 			*) say env "$name=$value" ;;

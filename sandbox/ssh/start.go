@@ -36,6 +36,17 @@ func (b *Backend) start(ctx context.Context, birth keeper.Birth) (*keeper.Life, 
 		return nil, b.explain(err)
 	}
 	life, err := b.bring(ctx, group, birth)
+	var silent *silentError
+	if errors.As(err, &silent) && ctx.Err() == nil && !errors.Is(err, sshclient.ErrCut) {
+		files, noFiles := b.bringFiles(ctx, group, birth)
+		switch {
+		case noFiles == nil:
+			b.log.Info("the host runs no commands; files are reached over SFTP", "host", group.Settings().String())
+			life, err = files, nil
+		case !errors.Is(noFiles, sshclient.ErrNoSubsystem):
+			err = noFiles
+		}
+	}
 	if err != nil {
 		release()
 		return nil, b.explain(err)
