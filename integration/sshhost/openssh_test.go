@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -313,5 +314,36 @@ func TestSignals(t *testing.T) {
 	}
 	if err := h.ssh(t, "demo", "true").Run(); code(err) != 255 {
 		t.Errorf("a withdrawn key: %v", err)
+	}
+}
+
+// healthy looks at the metrics of a server that has served something.
+func (h *host) healthy(t testing.TB) {
+	t.Helper()
+	_, rest, _ := strings.Cut(h.out.String(), "metrics on ")
+	url := strings.TrimSuffix(strings.TrimSpace(rest), "/metrics")
+	get := func(path string) string {
+		res, err := http.Get(url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		data, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	if got := get("/healthz"); got != "ok\n" {
+		t.Errorf("health: %q", got)
+	}
+	got := get("/metrics")
+	for _, want := range []string{`berth_host_auth_total{outcome="ok"}`, `berth_host_sandboxes 1`, `berth_host_sessions_total{kind="exec",outcome="ended"}`, `berth_host_bytes_total{direction="in"}`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "demo") {
+		t.Error("metrics name a workspace")
 	}
 }

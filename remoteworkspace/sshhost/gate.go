@@ -24,7 +24,8 @@ type pass struct {
 	conn      net.Conn
 	from      netip.Prefix
 	workspace string
-	login     *list.Element // nil once admitted
+	login     *list.Element // nil once admitted or evicted
+	gone      bool          // its place was given back
 }
 
 func newGate(l Limits) *gate {
@@ -44,37 +45,52 @@ func network(a netip.Addr) netip.Prefix {
 	return p
 }
 
-// enter lets a connection in, or names the limit that keeps it out. When too many wait for
-// their login, the one that has waited longest is closed and named as evicted.
+// enter lets a connection in, or names the limit that keeps it out. Where a limit is reached
+// and others are still waiting for their login, the one that has waited longest (for the limit
+// of an address: of that address) makes room; its connection is returned to be closed. So
+// clients that say nothing keep nobody out.
 func (g *gate) enter(nc net.Conn, a netip.Addr) (p *pass, evicted net.Conn, limit string) {
 	from := network(a)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.total >= g.limits.Connections:
-		return nil, nil, "connections"
 	case g.byAddress[from] >= g.limits.PerAddress:
-		return nil, nil, "perAddress"
+		limit = "perAddress"
+		evicted = g.evict(func(p *pass) bool { return p.from == from })
+	case g.total >= g.limits.Connections:
+		limit = "connections"
+		evicted = g.evict(func(*pass) bool { return true })
+	case g.logins.Len() >= g.limits.Unauthenticated:
+		limit = "unauthenticated"
+		evicted = g.evict(func(*pass) bool { return true })
 	}
-	if g.logins.Len() >= g.limits.Unauthenticated {
-		oldest, _ := g.logins.Front().Value.(*pass)
-		g.logins.Remove(oldest.login)
-		oldest.login = nil
-		evicted = oldest.conn
+	if limit != "" && evicted == nil {
+		return nil, nil, limit
 	}
 	p = &pass{conn: nc, from: from}
 	p.login = g.logins.PushBack(p)
 	g.total++
 	g.byAddress[from]++
-	return p, evicted, ""
+	return p, evicted, limit
+}
+
+// evict takes the place of the one that has waited longest among those that match.
+func (g *gate) evict(match func(*pass) bool) net.Conn {
+	for e := g.logins.Front(); e != nil; e = e.Next() {
+		if p, ok := e.Value.(*pass); ok && match(p) {
+			g.release(p)
+			return p.conn
+		}
+	}
+	return nil
 }
 
 // admit counts a connection for its workspace, or names the limit.
 func (g *gate) admit(p *pass, workspace string) (limit string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p.login == nil {
-		return "unauthenticated" // it has just been evicted
+	if p.gone {
+		return "unauthenticated" // it has just made room
 	}
 	if g.byWorkspace[workspace] >= g.limits.PerWorkspace {
 		return "perWorkspace"
@@ -90,6 +106,15 @@ func (g *gate) admit(p *pass, workspace string) (limit string) {
 func (g *gate) leave(p *pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.release(p)
+}
+
+// release gives a place back, once; g.mu is held.
+func (g *gate) release(p *pass) {
+	if p.gone {
+		return
+	}
+	p.gone = true
 	if p.login != nil {
 		g.logins.Remove(p.login)
 		p.login = nil

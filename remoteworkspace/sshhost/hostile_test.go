@@ -72,41 +72,49 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Clients that connect and say nothing keep nobody out, and are ended when their time is over.
+// Clients that connect and say nothing keep nobody out, also not from their own address, and
+// are ended when their time is over.
 func TestSlowLoris(t *testing.T) {
 	t.Parallel()
-	clock := newFakeClock()
-	r := newRig(t, func(o *Options) {
-		o.Clock = clock
-		o.Limits.Unauthenticated, o.Limits.PerAddress, o.Limits.Connections = 8, 100, 100
-	})
-	c := r.dial(t)
-	var silent []net.Conn
-	for range 40 {
-		nc, err := net.Dial("tcp", r.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer nc.Close()
-		silent = append(silent, nc)
+	for name, change := range map[string]func(*Limits){
+		"unauthenticated": func(l *Limits) { l.Unauthenticated, l.PerAddress, l.Connections = 8, 100, 100 },
+		"perAddress":      func(l *Limits) { l.Unauthenticated, l.PerAddress, l.Connections = 100, 9, 100 },
+		"connections":     func(l *Limits) { l.Unauthenticated, l.PerAddress, l.Connections = 100, 100, 9 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := newFakeClock()
+			r := newRig(t, func(o *Options) { o.Clock = clock; change(&o.Limits) })
+			c := r.dial(t)
+			run(t, c, "true", nil) // it is admitted
+			var silent []net.Conn
+			for range 40 {
+				nc, err := net.Dial("tcp", r.addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer nc.Close()
+				silent = append(silent, nc)
+			}
+			eventually(t, "only so many to wait for a login", func() bool { return len(r.connections()) == 9 })
+			if out, _, _ := run(t, c, "echo old", nil); out != "old\n" {
+				t.Error("the session that was open is held up")
+			}
+			fresh, err := r.try("one", r.key)
+			if err != nil {
+				t.Fatalf("a new client is kept out: %v", err)
+			}
+			fresh.Close()
+			clock.advance(r.limits.LoginGrace)
+			for _, nc := range silent {
+				_ = nc.SetReadDeadline(time.Now().Add(10 * time.Second))
+				if _, err := io.Copy(io.Discard, nc); err != nil && strings.Contains(err.Error(), "timeout") {
+					t.Fatal("a silent client was not ended")
+				}
+			}
+			eventually(t, "their end", func() bool { return len(r.connections()) == 1 })
+		})
 	}
-	eventually(t, "only so many to wait for a login", func() bool { return len(r.connections()) == 9 })
-	if out, _, _ := run(t, c, "echo old", nil); out != "old\n" {
-		t.Error("the session that was open is held up")
-	}
-	fresh, err := r.try("one", r.key)
-	if err != nil {
-		t.Fatalf("a new client is kept out: %v", err)
-	}
-	fresh.Close()
-	clock.advance(r.limits.LoginGrace)
-	for _, nc := range silent {
-		_ = nc.SetReadDeadline(time.Now().Add(10 * time.Second))
-		if _, err := io.Copy(io.Discard, nc); err != nil && strings.Contains(err.Error(), "timeout") {
-			t.Fatal("a silent client was not ended")
-		}
-	}
-	eventually(t, "their end", func() bool { return len(r.connections()) == 1 })
 }
 
 // Limits of connections: for all, for an address, for a workspace. What is given back can be

@@ -160,11 +160,11 @@ func (s *Server) ServeConn(nc net.Conn) {
 	}
 	defer s.delist(c)
 	place, evicted, limit := s.gate.enter(nc, c.addr)
-	if evicted != nil {
-		s.metrics.refuse("unauthenticated")
+	switch {
+	case evicted != nil:
+		s.metrics.refuse(limit)
 		evicted.Close()
-	}
-	if limit != "" {
+	case limit != "":
 		c.refused(limit)
 		return
 	}

@@ -145,6 +145,7 @@ var (
 	_ sftp.PosixRenameFileCmder = (*files)(nil)
 	_ sftp.LstatFileLister      = (*files)(nil)
 	_ sftp.ReadlinkFileLister   = (*files)(nil)
+	_ sftp.StatVFSFileCmder     = (*files)(nil)
 )
 
 // errTooMany refuses another handle.

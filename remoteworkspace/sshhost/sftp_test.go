@@ -505,6 +505,12 @@ func TestSFTPTree(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(r.ws, "d/b")); err != nil || info.Mode().Perm() != 0o640 || !info.ModTime().Equal(then) {
 		t.Errorf("%v %v %v", info.Mode(), info.ModTime(), err)
 	}
+	if v, err := c.StatVFS("d"); err != nil || v.TotalSpace() == 0 || v.FreeSpace() > v.TotalSpace() || v.Namemax < 100 {
+		t.Errorf("space: %+v %v", v, err)
+	}
+	if _, err := c.StatVFS("/none"); err == nil {
+		t.Error("space of what does not exist")
+	}
 	if err := c.Remove("d/l"); err != nil {
 		t.Error(err)
 	}
