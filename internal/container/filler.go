@@ -49,16 +49,24 @@ func (f *filler) open(ctx context.Context) error {
 	return err
 }
 
-// put fills the volume. mode and owner are those of its root, which the engine takes from the place
-// where it is mounted for the first time.
+// put fills the volume. mode and owner are those of its root. Docker takes them from an archive for the
+// directory above, Podman the owner too, from the place where the volume is mounted for the first time; but
+// its version 4 takes the mode only from an archive for the directory itself.
 func (f *filler) put(ctx context.Context, mode int64, uid, gid int, content func(*tar.Writer) error) error {
-	root := func(w *tar.Writer) error {
-		return w.WriteHeader(&tar.Header{Name: path.Base(fillPlace) + "/", Typeflag: tar.TypeDir, Mode: mode, Uid: uid, Gid: gid})
+	root := func(name string) func(*tar.Writer) error {
+		return func(w *tar.Writer) error {
+			return w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeDir, Mode: mode, Uid: uid, Gid: gid})
+		}
 	}
-	if err := f.unpack(ctx, "/", root); err != nil {
+	if err := f.unpack(ctx, "/", root(path.Base(fillPlace)+"/")); err != nil {
 		return err
 	}
-	return f.unpack(ctx, fillPlace, content)
+	return f.unpack(ctx, fillPlace, func(w *tar.Writer) error {
+		if err := root("./")(w); err != nil {
+			return err
+		}
+		return content(w)
+	})
 }
 
 // unpack sends an archive while it is written.

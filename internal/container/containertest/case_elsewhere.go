@@ -98,7 +98,7 @@ func (a *away) remove(sb sandbox.Sandbox) {
 func caseCopy(a *away) {
 	at := func(name string) string { return filepath.Join(a.ws, name) }
 	a.must(errors.Join(
-		os.MkdirAll(at("d/e"), 0o750), os.WriteFile(at("d/program"), []byte("#!/bin/sh\necho runs\n"), 0o750), os.WriteFile(at("d/secret"), []byte("s"), 0o600),
+		os.Chmod(a.ws, 0o750), os.MkdirAll(at("d/e"), 0o750), os.WriteFile(at("d/program"), []byte("#!/bin/sh\necho runs\n"), 0o750), os.WriteFile(at("d/secret"), []byte("s"), 0o600),
 		os.Symlink("../d/program", at("d/link")), os.Symlink("nowhere", at("dangling")), os.Link(at("d/secret"), at("second")),
 		os.WriteFile(at("new\nline \"é\""), []byte("odd"), 0o644), os.WriteFile(at("not\xfftext"), []byte("bytes"), 0o644), os.WriteFile(at("empty"), nil, 0o644),
 		os.Symlink("/etc/shadow", at("absolute")), os.Symlink("../../outside", at("d/up")), unix.Mkfifo(at("fifo"), 0o600),
@@ -112,7 +112,7 @@ func caseCopy(a *away) {
 	for script, want := range map[string]string{
 		"d/program": "runs", "d/link": "runs", "cat second": "s", "ls -l d/link | grep -c -e '-> ../d/program'": "1", "test -L dangling && echo yes": "yes",
 		"cat new*": "odd", "cat not*": "bytes", "wc -c <big": "3145729", "ls -l d/secret | grep -c '^-rw-------    2'": "1",
-		"ls -l d/program setuid | grep -c -e '^-rwxr-x---' -e '^-rwxr-xr-x'": "2", "ls -ld d | grep -c '^drwxr-x---'": "1",
+		"ls -l d/program setuid | grep -c -e '^-rwxr-x---' -e '^-rwxr-xr-x'": "2", "ls -ld d . | grep -c '^drwxr-x---'": "2",
 		"ls -d absolute d/up fifo 2>/dev/null": "", "test -O . && test -O d/program && test -O /workspace/d/e && echo mine": "mine",
 	} {
 		a.wantOutput(sb, script, want)

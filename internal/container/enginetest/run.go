@@ -122,6 +122,7 @@ func checks() []check {
 		{"missing bind source", missingSource}, {"capabilities", capabilities}, {"added capability", addedCapability},
 		{"seccomp", seccomp}, {"no network", noNetwork}, {"user", user}, {"kept user", keepsID}, {"command and environment", replaces},
 		{"image's wishes", wishes}, {"image's volumes", volumes}, {"names inside", namesInside}, {"init", initProcess}, {"standard input", input},
+		{"carried volumes", carriedVolumes}, {"carried content", carriedContent}, {"carried stream", carriedStream},
 		{"pids limit", pidsLimit}, {"memory limit", memoryLimit}, {"cpu limit", cpuLimit}, {"ulimits", ulimits},
 	}
 }

@@ -14,6 +14,10 @@ import (
 func (c *Client) Attach(ctx context.Context, id string, stderr io.Writer) (io.ReadWriteCloser, error) {
 	res, err := c.api.ContainerAttach(ctx, id, client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
 	if err != nil {
+		// Docker's client tells no reason then.
+		if _, e := c.Inspect(ctx, id); e != nil {
+			return nil, e
+		}
 		return nil, c.translate(err)
 	}
 	return container.Attached(res.Conn, res.Reader, stderr), nil
