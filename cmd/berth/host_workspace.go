@@ -10,6 +10,7 @@ import (
 	"github.com/workberth/workberth/remoteworkspace/sshhost"
 	"github.com/workberth/workberth/remoteworkspace/sshhost/hostdir"
 	"github.com/workberth/workberth/sandbox/local"
+	sshbackend "github.com/workberth/workberth/sandbox/ssh"
 )
 
 // newHostWorkspace is "berth host workspace".
@@ -37,7 +38,7 @@ func newHostWorkspaceAdd(a *app, h *hostFlags) *cobra.Command {
 		Use:   "add NAME --workspace DIR",
 		Short: "Serve a directory under a name, which is the user name of SSH",
 		Args:  exactly(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := h.open()
 			if err != nil {
 				return err
@@ -45,7 +46,14 @@ func newHostWorkspaceAdd(a *app, h *hostFlags) *cobra.Command {
 			if w.Workspace == "" {
 				return &usageError{errors.New("--workspace is missing: the directory to serve")}
 			}
-			if w.Workspace, err = filepath.Abs(w.Workspace); err != nil {
+			if w.SSH == "" {
+				if w.Workspace, err = filepath.Abs(w.Workspace); err != nil {
+					return err
+				}
+			} else if !cmd.Flags().Changed("backend") {
+				w.Backend = sshbackend.Name
+			}
+			if w.SSHConfig, err = absolute(w.SSHConfig); err != nil {
 				return err
 			}
 			w.Name = args[0]
@@ -60,8 +68,10 @@ func newHostWorkspaceAdd(a *app, h *hostFlags) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&w.Workspace, "workspace", "", "directory of this machine to serve")
-	f.StringVar(&w.Backend, "backend", "bubblewrap", "where sessions run: bubblewrap, docker or podman; "+local.Name+" gives them this user's own rights")
+	f.StringVar(&w.Workspace, "workspace", "", "directory of this machine to serve; with --ssh one of that host")
+	f.StringVar(&w.Backend, "backend", "bubblewrap", "where sessions run: bubblewrap, docker, podman or ssh; "+local.Name+" gives them this user's own rights")
+	f.StringVar(&w.SSH, "ssh", "", "host of the ssh backend, which sessions are passed on to: USER@HOST[:PORT], or a Host of the SSH configuration")
+	f.StringVar(&w.SSHConfig, "ssh-config", "", "SSH configuration file (default ~/.ssh/config and the system's)")
 	f.StringVar(&w.Image, "image", "", "image of a container")
 	f.StringVar(&w.Access, "access", "rw", "how the workspace appears inside: none, ro or rw")
 	f.StringVar(&w.Network, "network", "", "none, bridge or the name of an engine's network (default none)")
@@ -76,7 +86,7 @@ func newHostWorkspaceAdd(a *app, h *hostFlags) *cobra.Command {
 func hostTarget(w hostdir.Workspace) *target {
 	t := &target{
 		backend: w.Backend, workspace: w.Workspace, access: w.Access, network: w.Network, image: w.Image,
-		scope: "session", session: "ssh host " + w.Name, allowDangerous: w.AllowDangerous,
+		ssh: w.SSH, sshConfig: w.SSHConfig, scope: "session", session: "ssh host " + w.Name, allowDangerous: w.AllowDangerous,
 	}
 	return t
 }
@@ -113,6 +123,9 @@ func (a *app) printWorkspaces(all []hostdir.Workspace, jsonOut bool) error {
 			continue
 		}
 		var extras []string
+		if w.SSH != "" {
+			extras = append(extras, "ssh="+w.SSH)
+		}
 		if w.Image != "" {
 			extras = append(extras, "image="+w.Image)
 		}

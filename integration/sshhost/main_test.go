@@ -73,6 +73,16 @@ type host struct {
 // start makes a host and starts it. flags go to "workspace add".
 func start(t testing.TB, flags ...string) *host {
 	t.Helper()
+	h := prepare(t)
+	h.berth(t, append([]string{"workspace", "add", "demo", "--workspace", h.ws}, flags...)...)
+	h.berth(t, "key", "add", "demo", h.path("id.pub"))
+	h.serve(t)
+	return h
+}
+
+// prepare makes a host without workspaces.
+func prepare(t testing.TB) *host {
+	t.Helper()
 	need(t, "bwrap", "ssh", "ssh-keygen")
 	top, err := os.MkdirTemp("", "bh-") // short: a control socket's path is bounded
 	if err != nil {
@@ -91,10 +101,17 @@ func start(t testing.TB, flags ...string) *host {
 	}
 	h.keygen(t, "id")
 	h.berth(t, "init")
-	h.berth(t, append([]string{"workspace", "add", "demo", "--workspace", h.ws}, flags...)...)
-	h.berth(t, "key", "add", "demo", h.path("id.pub"))
-	h.serve(t)
 	return h
+}
+
+// reload makes the server read workspaces and keys again.
+func (h *host) reload(t testing.TB) {
+	t.Helper()
+	before := strings.Count(h.out.String(), "workspaces\n")
+	if err := h.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the reload", func() bool { return strings.Count(h.out.String(), "workspaces\n") > before })
 }
 
 // path is a file of the client's.

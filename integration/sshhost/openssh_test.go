@@ -62,10 +62,7 @@ func TestOfferedKey(t *testing.T) {
 	h := start(t)
 	h.keygen(t, "b")
 	h.berth(t, "key", "add", "demo", h.path("b.pub"))
-	if err := h.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the reload", func() bool { return strings.HasSuffix(h.out.String(), "serving 1 workspaces\n") })
+	h.reload(t)
 	// Only the public part of b is there: ssh offers it and has nothing to sign with.
 	if err := os.Remove(h.path("b")); err != nil {
 		t.Fatal(err)
@@ -108,10 +105,7 @@ func TestCertificate(t *testing.T) {
 	h := start(t)
 	h.keygen(t, "ca")
 	h.berth(t, "ca", "add", "demo", h.path("ca.pub"))
-	if err := h.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the reload", func() bool { return strings.HasSuffix(h.out.String(), "serving 1 workspaces\n") })
+	h.reload(t)
 	for name, tc := range map[string]struct {
 		sign []string
 		code int
@@ -210,11 +204,20 @@ func TestClosedTerminals(t *testing.T) {
 	})
 }
 
-// ssh -L to a server inside the sandbox.
+// ssh -L to a server inside the sandbox; nothing is listened to on the host.
 func TestLocalForward(t *testing.T) {
 	t.Parallel()
 	need(t, "python3")
 	h := start(t, "--forward")
+	h.fetch(t, "python3 -m http.server --bind 127.0.0.1 8123 >/dev/null 2>&1")
+	if err := h.ssh(t, "-o", "ExitOnForwardFailure=yes", "-R", "0:localhost:1", "demo", "true").Run(); code(err) != 255 {
+		t.Errorf("a remote forward: %v", err)
+	}
+}
+
+// fetch gets a page of the workspace from a web server that a command starts on port 8123 inside.
+func (h *host) fetch(t testing.TB, server string) {
+	t.Helper()
 	if err := os.WriteFile(filepath.Join(h.ws, "page"), []byte("served from inside"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -224,8 +227,7 @@ func TestLocalForward(t *testing.T) {
 	}
 	local := l.Addr().String()
 	l.Close()
-	cmd := h.ssh(t, "-o", "ExitOnForwardFailure=yes", "-L", local+":localhost:8123", "demo",
-		"python3 -m http.server --bind 127.0.0.1 8123 >/dev/null 2>&1")
+	cmd := h.ssh(t, "-o", "ExitOnForwardFailure=yes", "-L", local+":localhost:8123", "demo", server)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -247,9 +249,6 @@ func TestLocalForward(t *testing.T) {
 	})
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait() // it was killed
-	if err := h.ssh(t, "-o", "ExitOnForwardFailure=yes", "-R", "0:localhost:1", "demo", "true").Run(); code(err) != 255 {
-		t.Errorf("a remote forward: %v", err)
-	}
 }
 
 // SIGTERM lets a session finish and refuses new ones; SIGHUP ends what is withdrawn.

@@ -245,7 +245,7 @@ func TestRevision(t *testing.T) {
 	}
 	for _, change := range []func(*Workspace){
 		func(w *Workspace) { w.Workspace = "/v" }, func(w *Workspace) { w.Image = "j" }, func(w *Workspace) { w.Access = "ro" },
-		func(w *Workspace) { w.Network = "bridge" }, func(w *Workspace) { w.Backend = "podman" }, func(w *Workspace) { w.AllowDangerous = []string{"network"} },
+		func(w *Workspace) { w.Network = "bridge" }, func(w *Workspace) { w.SSH = "a@b" }, func(w *Workspace) { w.Backend = "podman" }, func(w *Workspace) { w.AllowDangerous = []string{"network"} },
 	} {
 		other := base
 		change(&other)

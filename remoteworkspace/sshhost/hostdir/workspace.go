@@ -19,13 +19,15 @@ import (
 type Workspace struct {
 	// Name is the user name of SSH; it is that of the directory, not in the file.
 	Name string `yaml:"-" json:"name"`
-	// Workspace is a directory of this machine, absolute.
+	// Workspace is a directory of this machine, absolute; with SSH one of that host.
 	Workspace string `yaml:"workspace" json:"workspace"`
-	// Backend, Image, Access and Network are those of "berth exec".
-	Backend string `yaml:"backend" json:"backend"`
-	Image   string `yaml:"image,omitempty" json:"image,omitempty"`
-	Access  string `yaml:"access,omitempty" json:"access,omitempty"`
-	Network string `yaml:"network,omitempty" json:"network,omitempty"`
+	// Backend, SSH, SSHConfig, Image, Access and Network are those of "berth exec".
+	Backend   string `yaml:"backend" json:"backend"`
+	SSH       string `yaml:"ssh,omitempty" json:"ssh,omitempty"`
+	SSHConfig string `yaml:"sshConfig,omitempty" json:"sshConfig,omitempty"`
+	Image     string `yaml:"image,omitempty" json:"image,omitempty"`
+	Access    string `yaml:"access,omitempty" json:"access,omitempty"`
+	Network   string `yaml:"network,omitempty" json:"network,omitempty"`
 	// Forward permits connections to the sandbox's loopback.
 	Forward bool `yaml:"forward,omitempty" json:"forward,omitempty"`
 	// KeepBackground leaves background processes until the sandbox ends.
@@ -126,7 +128,7 @@ func (d *Dir) Workspace(name string) (Workspace, error) {
 		return Workspace{}, err
 	}
 	w.Name = name
-	if !filepath.IsAbs(w.Workspace) {
+	if w.SSH == "" && !filepath.IsAbs(w.Workspace) {
 		return Workspace{}, refused(filepath.Join(d.path, in(name, workspaceFile)), fmt.Sprintf("workspace %q is not an absolute path", w.Workspace), "write the absolute path")
 	}
 	return w, nil
@@ -161,6 +163,6 @@ func (d *Dir) Policy() (sshhost.Policy, []Workspace, error) {
 // revision names the settings a sandbox is made of.
 func (w Workspace) revision() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q %q %q %q", w.Workspace, w.Backend, w.Image, w.Access, w.Network, w.AllowDangerous)
+	fmt.Fprintf(h, "%q %q %q %q %q %q %q %q", w.Workspace, w.Backend, w.SSH, w.SSHConfig, w.Image, w.Access, w.Network, w.AllowDangerous)
 	return hex.EncodeToString(h.Sum(nil))
 }
