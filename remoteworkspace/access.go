@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/workberth/workberth/attachments"
 	"github.com/workberth/workberth/fsbridge"
 )
 
@@ -17,6 +18,11 @@ type Access struct {
 	// registration still hold. A bridge that implements io.Closer is closed after
 	// the call. Needed.
 	Bridge fsbridge.Factory
+	// PrepareTurnAttachments stages the files of an input in the workspace
+	// (prepareTurnAttachments), as the Prepare of an attachments.WorkspacePreparer
+	// does. Nil: files keep their ordinary handling, and none is transferred. Keeps
+	// ATT-15, ATT-32.
+	PrepareTurnAttachments attachments.Provider
 }
 
 // LocalFunc opens a bridge to a workspace directory of this machine. It is asked

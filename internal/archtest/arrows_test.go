@@ -62,9 +62,11 @@ func house() []room {
 		{at: "internal/config", may: []string{"sandbox", "fsbridge"}, outside: true, because: "it reads a file and starts nothing"},
 		{at: "internal/owner/...", may: []string{"sandbox", "fsbridge/...", "internal/guest/...", "internal/guestbox", "internal/helperbin", "internal/version", "gitenv"}, because: "it is above the sandboxes and below the command"},
 		{at: "remoteworkspace/sshhost/...", may: []string{"sandbox", "fsbridge"}, outside: true, because: "it serves sandboxes and knows no backend and no command line"},
-		{at: "remoteworkspace", may: []string{"fsbridge"}, because: "it knows bridges and nobody who makes them"},
-		{at: "cmd/berth/...", may: []string{"fsbridge/...", "sandbox/...", "gitenv", "internal/...", "remoteworkspace/..."}, outside: true},
-		{at: "integration/...", may: []string{"fsbridge/...", "sandbox/...", "gitenv", "internal/...", "cmd/...", "remoteworkspace/..."}, outside: true},
+		{at: "attachments/mediastore", may: []string{"fsbridge"}, outside: true, because: "it keeps contents and knows nobody who wants them"},
+		{at: "attachments", may: []string{"attachments/mediastore", "fsbridge"}, because: "it knows bridges and nobody who makes them, and no binding"},
+		{at: "remoteworkspace", may: []string{"attachments", "fsbridge"}, because: "it knows bridges and nobody who makes them"},
+		{at: "cmd/berth/...", may: []string{"attachments/...", "fsbridge/...", "sandbox/...", "gitenv", "internal/...", "remoteworkspace/..."}, outside: true},
+		{at: "integration/...", may: []string{"attachments/...", "fsbridge/...", "sandbox/...", "gitenv", "internal/...", "cmd/...", "remoteworkspace/..."}, outside: true},
 	}
 }
 
