@@ -73,6 +73,30 @@ func (a *auditor) record(e Event) {
 	}
 }
 
+// refusals keep a flood of connections from filling the disk with records of it: one in a
+// second for each limit, and the number of those left out.
+type refusals struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+	more map[string]int
+}
+
+// note reports whether a refusal is to be written down, and how many were not since the last.
+func (r *refusals) note(limit string, now time.Time) (more int, write bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last == nil {
+		r.last, r.more = map[string]time.Time{}, map[string]int{}
+	}
+	if last, ok := r.last[limit]; ok && now.Sub(last) < time.Second {
+		r.more[limit]++
+		return 0, false
+	}
+	more = r.more[limit]
+	r.last[limit], r.more[limit] = now, 0
+	return more, true
+}
+
 // record completes an event and writes it down.
 func (s *Server) record(e Event) {
 	e.Time = s.clock.Now().UTC()

@@ -46,10 +46,18 @@ type conn struct {
 	work       sync.WaitGroup
 }
 
-// refused writes down that a limit kept the connection out.
+// refused writes down that a limit kept the connection out, of many in a second only one.
 func (c *conn) refused(limit string) {
 	c.srv.metrics.refuse(limit)
-	c.srv.record(Event{Event: "refused", Conn: c.id, Remote: c.remote, Outcome: "refused", Detail: "limit " + limit})
+	more, write := c.srv.refusals.note(limit, c.srv.clock.Now())
+	if !write {
+		return
+	}
+	detail := "limit " + limit
+	if more > 0 {
+		detail += fmt.Sprintf(", and %d before that were not written down", more)
+	}
+	c.srv.record(Event{Event: "refused", Conn: c.id, Remote: c.remote, Outcome: "refused", Detail: detail})
 }
 
 // serve makes the handshake and serves what the client opens, to the end.

@@ -43,6 +43,7 @@ type Server struct {
 	opener   Opener
 	limits   Limits
 	audit    *auditor
+	refusals refusals
 	metrics  *Metrics
 	clock    Clock
 	spool    *spool

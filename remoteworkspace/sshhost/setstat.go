@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"time"
 
 	"github.com/pkg/sftp"
@@ -27,9 +26,7 @@ func (f *files) setstat(r *sftp.Request) error {
 	if attrs == nil { // shorter than it says
 		return status(&fsbridge.PathError{Op: "setstat", Path: r.Filepath, Err: fsbridge.ErrInvalid})
 	}
-	f.mu.Lock()
-	w := f.writers[path.Clean(r.Filepath)]
-	f.mu.Unlock()
+	w := f.writer(r.Filepath)
 	var err error
 	if flags.UidGid {
 		err = f.sameOwner(r.Filepath, attrs)

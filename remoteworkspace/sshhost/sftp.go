@@ -233,8 +233,50 @@ const umask fsbridge.Mode = 0o022
 func (f *files) PosixRename(r *sftp.Request) error { return f.rename(r, fsbridge.RenameOptions{}) }
 
 func (f *files) rename(r *sftp.Request, opts fsbridge.RenameOptions) error {
-	err := fsbridge.Rename(f.ctx, f.b, r.Filepath, r.Target, opts)
+	w := f.writer(r.Filepath)
+	var err error
+	if w != nil {
+		err = w.pause()
+	}
+	if err == nil {
+		err = fsbridge.Rename(f.ctx, f.b, r.Filepath, r.Target, opts)
+	}
+	if w != nil && err == nil {
+		f.rehang(w, r.Target)
+	}
 	return f.did("rename", r.Filepath+" -> "+r.Target, 0, 0, err)
+}
+
+// writer is what this session has open for writing at a path.
+func (f *files) writer(p string) *writer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.writers[path.Clean(p)]
+}
+
+// hang lists a writer by its path.
+func (f *files) hang(w *writer, p string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.writers[path.Clean(p)] = w
+}
+
+// unhang takes it off again.
+func (f *files) unhang(w *writer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for p, other := range f.writers {
+		if other == w {
+			delete(f.writers, p)
+		}
+	}
+}
+
+// rehang follows a file that was renamed while it is written.
+func (f *files) rehang(w *writer, to string) {
+	f.unhang(w)
+	f.hang(w, to)
+	w.setPath(to)
 }
 
 // remove removes a directory, or something that is none.
@@ -249,7 +291,12 @@ func (f *files) remove(p string, dir bool) error {
 	case !dir && info.IsDir():
 		return &fsbridge.PathError{Op: "remove", Path: p, Err: errors.New("is a directory")}
 	}
-	return fsbridge.Remove(f.ctx, f.b, p, fsbridge.RemoveOptions{})
+	w := f.writer(p)
+	err = fsbridge.Remove(f.ctx, f.b, p, fsbridge.RemoveOptions{})
+	if err == nil && w != nil {
+		w.forsake()
+	}
+	return err
 }
 
 // Filelist answers listings and stat.
@@ -275,10 +322,7 @@ func (f *files) Lstat(r *sftp.Request) (sftp.ListerAt, error) {
 
 // present is a file as this session sees it: what it is writing counts.
 func (f *files) present(p string, info fsbridge.FileInfo) fileInfo {
-	f.mu.Lock()
-	w := f.writers[path.Clean(p)]
-	f.mu.Unlock()
-	if w != nil && info.IsRegular() {
+	if w := f.writer(p); w != nil && info.IsRegular() {
 		info = w.present(info)
 	}
 	return fileInfo{info}

@@ -376,6 +376,61 @@ func TestSFTPRandomAccess(t *testing.T) {
 	}
 }
 
+// A file that is renamed or removed while it is written: the content follows the name, and what
+// has none is gone.
+func TestSFTPRenameWhileOpen(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.client(t)
+	for _, ways := range []struct {
+		name     string
+		existing bool
+	}{{"new", false}, {"old", true}} {
+		if ways.existing {
+			if err := os.WriteFile(filepath.Join(r.ws, ways.name), []byte("0123456789"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, err := c.OpenFile(ways.name, os.O_WRONLY|os.O_CREATE)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt([]byte("abc"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.PosixRename(ways.name, ways.name+"2"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt([]byte("def"), 3); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.content(t, ways.name+"2"); !strings.HasPrefix(got, "abcdef") || (len(got) == 10) != ways.existing {
+			t.Errorf("%s: %q", ways.name, got)
+		}
+		if f, err = c.OpenFile(ways.name+"2", os.O_WRONLY|os.O_TRUNC); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write([]byte("gone")); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Remove(ways.name + "2"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write([]byte("more")); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if entries, err := os.ReadDir(r.ws); err != nil || len(entries) != 0 {
+		t.Errorf("left: %v %v", entries, err)
+	}
+}
+
 // Large files in constant memory, many requests under way, and out of order.
 func TestSFTPLarge(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"path"
 	"sync"
 	"time"
 
@@ -36,9 +35,7 @@ func (f *files) openWriter(r *sftp.Request) (*writer, error) {
 		f.give()
 		return nil, f.did("write", r.Filepath, 0, 0, err)
 	}
-	f.mu.Lock()
-	f.writers[path.Clean(w.path)] = w
-	f.mu.Unlock()
+	f.hang(w, w.path)
 	return w, nil
 }
 
@@ -90,19 +87,21 @@ type writer struct {
 	keep      bool // the old content counts
 	appending bool
 
-	mu     sync.Mutex
-	size   int64
-	dirty  bool // what is in the sandbox is not what it should be
-	err    error
-	cut    bool // the client vanished: nothing is to be published
-	ahead  map[int64][]byte
-	held   int64 // of the memory budget
-	next   int64 // the offset that comes next in the stream
-	pipe   *io.PipeWriter
-	stream chan error // the outcome of the stream
-	copy   *scratch
-	times  *time.Time // to be set at the end
-	moved  int64
+	mu    sync.Mutex
+	size  int64
+	dirty bool // what is in the sandbox is not what it should be
+	err   error
+	cut   bool // the client vanished: nothing is to be published
+	// removed: there is no name any more to publish it under.
+	removed bool
+	ahead   map[int64][]byte
+	held    int64 // of the memory budget
+	next    int64 // the offset that comes next in the stream
+	pipe    *io.PipeWriter
+	stream  chan error // the outcome of the stream
+	copy    *scratch
+	times   *time.Time // to be set at the end
+	moved   int64
 }
 
 // present is the file as it is for this session.
@@ -219,7 +218,7 @@ func (w *writer) finish() error {
 	if w.pipe == nil {
 		return nil
 	}
-	if w.cut || w.err != nil {
+	if w.cut || w.err != nil || w.removed {
 		w.pipe.CloseWithError(io.ErrUnexpectedEOF)
 	} else {
 		w.pipe.Close()
@@ -313,6 +312,30 @@ func (w *writer) setTimes(t time.Time) error {
 	return w.f.touch(w.path, t)
 }
 
+// pause makes what was streamed independent of the path: the file is about to be renamed.
+func (w *writer) pause() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil || w.pipe == nil && len(w.ahead) == 0 {
+		return nil
+	}
+	return w.unstream()
+}
+
+// setPath follows a rename.
+func (w *writer) setPath(p string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.path = p
+}
+
+// forsake notes that the file was removed: what is written from now on has no name.
+func (w *writer) forsake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.removed = true
+}
+
 // TransferError notes that the client vanished: half a file is not published.
 func (w *writer) TransferError(error) {
 	w.mu.Lock()
@@ -322,11 +345,7 @@ func (w *writer) TransferError(error) {
 
 // Close publishes the file.
 func (w *writer) Close() error {
-	w.f.mu.Lock()
-	if w.f.writers[path.Clean(w.path)] == w {
-		delete(w.f.writers, path.Clean(w.path))
-	}
-	w.f.mu.Unlock()
+	w.f.unhang(w)
 	defer w.f.give()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -337,7 +356,7 @@ func (w *writer) Close() error {
 	if w.copy != nil {
 		w.copy.close()
 	}
-	if err == nil && w.times != nil {
+	if err == nil && w.times != nil && !w.removed {
 		err = w.f.touch(w.path, *w.times)
 	}
 	return w.f.did("write", w.path, w.moved, 0, err)
@@ -354,6 +373,8 @@ func (w *writer) publish() error {
 	}
 	err := w.finish()
 	switch {
+	case w.removed:
+		return nil
 	case w.cut || w.err != nil:
 		if w.created {
 			w.undo()
