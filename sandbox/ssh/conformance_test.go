@@ -27,7 +27,7 @@ func runTests(m *testing.M) int {
 		helperPath = p
 		return m.Run()
 	}
-	dir, err := os.MkdirTemp("", "berth-ssh-")
+	dir, err := os.MkdirTemp("", "berth-sshsuite-")
 	if err != nil {
 		panic(err)
 	}

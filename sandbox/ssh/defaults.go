@@ -33,12 +33,12 @@ func DefaultConfig() sandbox.Config {
 }
 
 // Workspace is the path of a workspace as Spec has it: absolute on the host, or with
-// HomePrefix for one that is written "~", "~/..." or without a leading slash. An empty one is
-// DefaultWorkspace.
+// HomePrefix for one that is written "~", "~/..." or without a leading slash. An empty one
+// stays empty.
 func Workspace(p string) string {
 	switch {
-	case p == "":
-		return DefaultWorkspace
+	case p == "": // nobody has decided
+		return ""
 	case p == "~" || strings.HasPrefix(p, "~/"):
 		return path.Clean("/" + p)
 	case path.IsAbs(p):

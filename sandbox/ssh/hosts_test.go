@@ -43,7 +43,7 @@ func newRig(t *testing.T, opts sshtest.Options, lines ...string) *rig {
 // sharedDir is a directory that other users may enter.
 func sharedDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "berth-ssh-")
+	dir, err := os.MkdirTemp("", "berth-sshsuite-")
 	if err == nil {
 		err = os.Chmod(dir, 0o755)
 	}
@@ -125,7 +125,7 @@ func TestLoginShells(t *testing.T) {
 			}
 			account := sshtest.NewAccount(t, shell, sshtest.AccountOptions{})
 			r := newRig(t, sshtest.Options{Account: account})
-			sb := r.ensure("") // the default workspace, made on demand
+			sb := r.ensure(DefaultWorkspace) // the default workspace, made on demand
 			r.exact(sb)
 			if got := strings.TrimSpace(r.run(sb, "/bin/sh", "-c", "pwd; echo $HOME")); got != account.Home+"/workberth\n"+account.Home {
 				t.Errorf("directories %q", got)
@@ -183,7 +183,7 @@ func TestHelperVerified(t *testing.T) {
 	t.Parallel()
 	account := sshtest.NewAccount(t, "/bin/sh", sshtest.AccountOptions{})
 	r := newRig(t, sshtest.Options{Account: account})
-	sb := r.ensure("")
+	sb := r.ensure(DefaultWorkspace)
 	if err := sb.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestHelperVerified(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r.exact(r.ensure(""))
+	r.exact(r.ensure(DefaultWorkspace))
 	h, err := helperFor("amd64")
 	if err != nil {
 		t.Skip(err)
@@ -219,7 +219,7 @@ func TestOtherServers(t *testing.T) {
 	t.Run("dropbear", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, sshtest.Options{Dropbear: true})
-		r.exact(r.ensure(""))
+		r.exact(r.ensure(DefaultWorkspace))
 	})
 	t.Run("no sftp", func(t *testing.T) {
 		t.Parallel()
@@ -306,7 +306,7 @@ func TestEnvironmentStays(t *testing.T) {
 		".bashrc": "PATH=/rc\nexport PATH\necho noise\n", ".profile": "PATH=/profile\n",
 	}})
 	r := newRig(t, sshtest.Options{Account: account})
-	sb := r.ensure("", func(s *sandbox.Spec) { s.Config.Env = map[string]string{"PATH": "/opt/t/bin:/bin", "EXTRA": "a b"} })
+	sb := r.ensure(DefaultWorkspace, func(s *sandbox.Spec) { s.Config.Env = map[string]string{"PATH": "/opt/t/bin:/bin", "EXTRA": "a b"} })
 	if got := r.run(sb, "/bin/sh", "-c", "echo $PATH $EXTRA"); got != "/opt/t/bin:/bin a b\n" {
 		t.Errorf("environment %q", got)
 	}
