@@ -81,7 +81,7 @@ containers)
 	} &
 	pids+=($!)
 	# Engines on another machine. The whole suite of each is left to by hand: -run '^TestElsewhere$'.
-	special='copy|canonical|refused|hidden|half|cut'
+	special='copy|canonical|refused|hidden|half|cut|stream'
 	{
 		lane docker-elsewhere ./sandbox/docker -short -run "^Test(Cases|Forwarded|Asked)?Elsewhere\$/^($special|launch|streams|access|revoke|crash)\$" "$@" || bad=1
 		lane podman-elsewhere ./sandbox/podman -short -run "^Test(Cases|Forwarded|Asked)?Elsewhere\$/^($special|access|revoke)\$" "$@" || bad=1

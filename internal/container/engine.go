@@ -210,7 +210,8 @@ type Spec struct {
 	GPUs   string
 	Limits Limits
 	// Attached: its standard input and output are a connection's, see Carrier.Attach. The engine
-	// keeps no log of them, and the input ends with the connection.
+	// keeps no log of them, and the input ends with the connection. There is no init: it would have
+	// the connection too, and others inside could take it from there.
 	Attached bool
 }
 

@@ -329,6 +329,9 @@ func (g *generation) facts() map[string]string {
 	if s.Privileged {
 		facts["capabilities"], facts["newPrivileges"] = "all", "yes"
 	}
+	if s.Attached {
+		facts["init"] = "the helper"
+	}
 	if g.about.Rootless {
 		facts["rootless"] = "yes"
 	}

@@ -27,7 +27,7 @@ type away struct {
 func (s Subject) CasesElsewhere(t *testing.T) {
 	for name, run := range map[string]func(*away){
 		"copy": caseCopy, "canonical": caseCanonical, "refused": caseAwayRefused, "hidden": caseAwayHidden,
-		"half": caseHalfCopy, "cut": caseCut,
+		"half": caseHalfCopy, "cut": caseCut, "stream": caseStream,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.away(t, "", strings.TrimPrefix(s.Address(t), "unix://"), run)
@@ -219,6 +219,22 @@ func (a *away) halfVolume() string {
 	dir := filepath.Join(a.dir, "state", "sandboxes", string(id))
 	a.must(errors.Join(a.engine.CreateVolume(a.ctx, name, v.Labels), os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "filling"), nil, 0o600)))
 	return name
+}
+
+// caseStream: the connection is the first process's input and output, and no command gets at it, neither as
+// root nor as an ordinary user.
+func caseStream(a *away) {
+	for _, owner := range []int{os.Geteuid(), 4242} {
+		if os.Geteuid() == 0 {
+			a.must(os.Chown(a.ws, owner, owner))
+		}
+		sb := a.ensure(a.b)
+		a.wantOutput(sb, `for n in 0 1 2 3 4 5 6 7 8 9; do for p in 1 $PPID; do
+			(echo junk >/proc/$p/fd/$n) 2>/dev/null && echo wrote to $p $n; (test -e /proc/$p/fd/$n && exec 2>/dev/null </proc/$p/fd/$n && echo read from $p $n)
+		done; done; test /proc/1/exe -ef /run/berth/berth-guest || grep -c berth-guest /proc/1/cmdline`, "1")
+		a.wantOutput(sb, "echo on", "on")
+		a.remove(sb)
+	}
 }
 
 // caseCut: when the connection to the other machine is cut, nothing goes on there, what ran is unknown, a

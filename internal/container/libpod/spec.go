@@ -49,7 +49,7 @@ func generator(s container.Spec, around surroundings) (*SpecGenerator, error) {
 		NoNewPrivileges: true, Privileged: s.Privileged,
 		SeccompProfilePath: around.seccomp,
 		// An init needs a process tree of its own.
-		Init:           s.PidMode == "",
+		Init:           s.PidMode == "" && !s.Attached,
 		ResourceLimits: resources(s.Limits), Rlimits: rlimits(s.Limits, around.peer, around.bound),
 	}
 	if !s.Privileged {

@@ -18,7 +18,7 @@ const logBytes = "1m"
 
 // settings are a container in Docker's words.
 func settings(s container.Spec) (*dockercontainer.Config, *dockercontainer.HostConfig, error) {
-	yes := true
+	withInit := !s.Attached
 	config := &dockercontainer.Config{
 		Image: s.Image, Labels: s.Labels, Env: s.Env, User: s.User, WorkingDir: s.Workdir, Hostname: s.Hostname,
 		Entrypoint: s.Argv[:1], Cmd: s.Argv[1:],
@@ -36,7 +36,7 @@ func settings(s container.Spec) (*dockercontainer.Config, *dockercontainer.HostC
 		Privileged:     s.Privileged,
 		ReadonlyRootfs: s.ReadOnlyRoot,
 		SecurityOpt:    security(s),
-		Init:           &yes,
+		Init:           &withInit,
 		Tmpfs:          map[string]string{},
 	}
 	if s.Privileged {
