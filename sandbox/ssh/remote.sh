@@ -61,6 +61,9 @@ berth() {
 		elif ! "$tmp" version >/dev/null 2>&1; then
 			say unusable "programs in it do not run"
 		elif mv -f "$tmp" "$1/berth-guest-$2"; then
+			# What nobody has placed for a month, and what was never placed whole.
+			find "$1" -name 'berth-guest-*' ! -name "berth-guest-$2" -mtime +30 -exec rm -f {} + 2>/dev/null
+			find "$1" -name '.new-*' -mtime +0 -exec rm -f {} + 2>/dev/null
 			say placed "$1/berth-guest-$2"
 			return
 		else
