@@ -62,6 +62,9 @@ func ParseDestination(s string) (Destination, error) {
 		if port != "" && port[0] != ':' {
 			return bad("what follows the brackets is no port")
 		}
+		if port == ":" {
+			return bad("nothing stands behind the colon")
+		}
 		port = strings.TrimPrefix(port, ":")
 	case strings.Count(rest, ":") > 1: // an IPv6 address without a port
 		if net.ParseIP(stripZone(rest)) == nil {

@@ -1,17 +1,12 @@
 package sshclient
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/kevinburke/ssh_config"
 )
 
 // Defaults where the configuration says nothing. Other than OpenSSH's own client a dead
@@ -109,7 +104,7 @@ func read(destination string, env Environment, files configFiles, follow bool) (
 	l := lookup{alias: d.Host, files: files, expand: expander{home: env.Home, getenv: env.Getenv}}
 	s := Settings{Name: destination, Port: 22, HostKeys: HostKeyStrict}
 
-	s.Host = strings.ReplaceAll(l.text("HostName", d.Host), "%h", d.Host)
+	s.Host = strings.NewReplacer("%%", "%", "%h", d.Host).Replace(l.text("HostName", d.Host))
 	s.User = firstOf(d.User, l.text("User", env.User))
 	s.Port = d.Port
 	if s.Port == 0 {
@@ -132,13 +127,14 @@ func read(destination string, env Environment, files configFiles, follow bool) (
 		l.fail("StrictHostKeyChecking", fmt.Errorf("%q is none of yes, no, ask, accept-new", word))
 	}
 
-	s.Identities = l.every("IdentityFile")
-	if len(s.Identities) == 0 {
+	var named bool
+	s.Identities, named = l.every("IdentityFile")
+	if !named {
 		for _, name := range []string{"id_ed25519", "id_ecdsa", "id_rsa"} {
 			s.Identities = append(s.Identities, filepath.Join(ssh, name))
 		}
 	}
-	s.Certificates = l.every("CertificateFile")
+	s.Certificates, _ = l.every("CertificateFile")
 	s.IdentitiesOnly = l.yes("IdentitiesOnly")
 	switch socket := l.text("IdentityAgent", "SSH_AUTH_SOCK"); {
 	case socket == "SSH_AUTH_SOCK":
@@ -149,19 +145,35 @@ func read(destination string, env Environment, files configFiles, follow bool) (
 	}
 
 	s.ConnectTimeout = l.seconds("ConnectTimeout", DefaultConnectTimeout)
+	if s.ConnectTimeout == 0 {
+		s.ConnectTimeout = DefaultConnectTimeout
+	}
 	s.AliveInterval = l.seconds("ServerAliveInterval", DefaultAliveInterval)
-	s.AliveCountMax = l.number("ServerAliveCountMax", DefaultAliveCountMax, 1000)
+	if l.text("ServerAliveCountMax", "") == "0" {
+		s.AliveInterval = 0 // no silence is too long
+	} else {
+		s.AliveCountMax = l.number("ServerAliveCountMax", DefaultAliveCountMax, 1000)
+	}
 
 	if follow {
 		s.Jumps = l.jumps(env)
-		if command := l.text("ProxyCommand", "none"); len(s.Jumps) == 0 && !strings.EqualFold(command, "none") {
-			s.ProxyCommand = l.expand.tokens(command)
+		if len(s.Jumps) == 0 {
+			s.ProxyCommand = l.proxyCommand()
 		}
 	}
 	if l.err != nil {
 		return Settings{}, l.err
 	}
 	return s, nil
+}
+
+// proxyCommand is the ProxyCommand, empty for none.
+func (l *lookup) proxyCommand() string {
+	command := l.text("ProxyCommand", "none")
+	if strings.EqualFold(command, "none") {
+		return ""
+	}
+	return l.expand.tokens(command)
 }
 
 // jumps are the settings of ProxyJump's hosts.
@@ -185,6 +197,9 @@ func (l *lookup) jumps(env Environment) []Settings {
 		}
 		if i == 0 {
 			before := lookup{alias: destinationHost(name), files: l.files, expand: l.expand}
+			before.expand.alias, before.expand.host = before.alias, hop.Host
+			before.expand.user, before.expand.port = hop.User, strconv.Itoa(hop.Port)
+			hop.ProxyCommand = before.proxyCommand()
 			if own := before.text("ProxyJump", "none"); !strings.EqualFold(own, "none") {
 				l.fail("ProxyJump", fmt.Errorf("%s has a ProxyJump of its own: write all hosts in one ProxyJump, separated by commas", name))
 				return nil
@@ -198,141 +213,6 @@ func (l *lookup) jumps(env Environment) []Settings {
 func destinationHost(s string) string {
 	d, _ := ParseDestination(strings.TrimSpace(s))
 	return d.Host
-}
-
-// configFiles are the parsed files, the more important first.
-type configFiles []*ssh_config.Config
-
-func openConfig(destination string, env Environment) (configFiles, error) {
-	paths := []string{filepath.Join(env.Home, ".ssh", "config"), env.SystemConfig}
-	explicit := env.ConfigFile != ""
-	switch {
-	case strings.EqualFold(env.ConfigFile, "none"):
-		return nil, nil
-	case explicit:
-		paths = []string{env.ConfigFile}
-	}
-	var files configFiles
-	for _, path := range paths {
-		if path == "" {
-			continue
-		}
-		data, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) && !explicit {
-			continue
-		}
-		if err == nil {
-			var parsed *ssh_config.Config
-			if parsed, err = ssh_config.DecodeBytes(data); err == nil {
-				files = append(files, parsed)
-				continue
-			}
-			err = fmt.Errorf("%s: %w", path, err)
-		}
-		return nil, &ConfigError{Host: destination, Err: err}
-	}
-	return files, nil
-}
-
-// lookup reads keywords about one host. The first failure is kept.
-type lookup struct {
-	alias  string
-	files  configFiles
-	expand expander
-	err    error
-}
-
-func (l *lookup) fail(setting string, err error) {
-	if l.err == nil {
-		l.err = &ConfigError{Host: l.alias, Setting: setting, Err: err}
-	}
-}
-
-// text returns a keyword's first value.
-func (l *lookup) text(key, otherwise string) string {
-	for _, f := range l.files {
-		value, err := f.Get(l.alias, key)
-		if err != nil {
-			l.fail(key, err)
-		}
-		if value != "" {
-			return unquote(value)
-		}
-	}
-	return otherwise
-}
-
-// every returns all values of a keyword that may be repeated, as paths.
-func (l *lookup) every(key string) []string {
-	var all []string
-	for _, f := range l.files {
-		values, err := f.GetAll(l.alias, key)
-		if err != nil {
-			l.fail(key, err)
-		}
-		for _, v := range values {
-			if v = unquote(v); !strings.EqualFold(v, "none") {
-				all = append(all, l.expand.path(v))
-			}
-		}
-	}
-	return all
-}
-
-// paths returns a keyword's list of files.
-func (l *lookup) paths(key string, otherwise ...string) []string {
-	value := l.text(key, "")
-	switch {
-	case value == "":
-		return otherwise
-	case strings.EqualFold(value, "none"):
-		return nil
-	}
-	var all []string
-	for _, p := range strings.Fields(value) {
-		all = append(all, l.expand.path(unquote(p)))
-	}
-	return all
-}
-
-func (l *lookup) yes(key string) bool { return strings.EqualFold(l.text(key, "no"), "yes") }
-
-func (l *lookup) number(key string, otherwise, limit int) int {
-	value := l.text(key, "")
-	if value == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 || n > limit {
-		l.fail(key, fmt.Errorf("%q is no number from 1 to %d", value, limit))
-		return otherwise
-	}
-	return n
-}
-
-// seconds reads a time; a bare number means seconds.
-func (l *lookup) seconds(key string, otherwise time.Duration) time.Duration {
-	value := l.text(key, "")
-	if value == "" || strings.EqualFold(value, "none") {
-		return otherwise
-	}
-	if n, err := strconv.Atoi(value); err == nil && n >= 0 && n < 1<<24 {
-		return time.Duration(n) * time.Second
-	}
-	d, err := time.ParseDuration(value)
-	if err != nil || d < 0 {
-		l.fail(key, fmt.Errorf("%q is no time", value))
-		return otherwise
-	}
-	return d
-}
-
-func unquote(s string) string {
-	s = strings.TrimSpace(s)
-	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
-		return s[1 : len(s)-1]
-	}
-	return s
 }
 
 func firstOf(values ...string) string {
