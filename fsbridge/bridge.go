@@ -75,7 +75,9 @@ type FileHash struct {
 type Precondition struct {
 	// Hash, when set, is the digest the current content must have.
 	Hash Digest
-	// Absent demands that the file does not exist. It excludes Hash.
+	// Absent demands that the file does not exist. It excludes Hash. On a bridge that
+	// declares CapCreateFileExclusive a write with Absent takes the name as an exclusive
+	// creation does: it never replaces a file, whoever makes one meanwhile.
 	Absent bool
 }
 

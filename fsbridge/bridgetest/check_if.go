@@ -1,8 +1,10 @@
 package bridgetest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strconv"
 	"strings"
@@ -17,6 +19,7 @@ func preconditionChecks() []check {
 	return []check{
 		{name: "hash", rows: []string{"C039"}, needs: need, run: ifHash},
 		{name: "absent", rows: []string{"C039"}, needs: need, run: ifAbsent},
+		{name: "absent-appears", rows: []string{"FSB-08", "C039"}, needs: caps(fsbridge.CapWriteStream, fsbridge.CapCreateFileExclusive), run: ifAbsentAppears},
 		{name: "malformed", needs: need, run: ifMalformed},
 		{name: "through-link", rows: []string{"C039"}, needs: need, run: ifThroughLink},
 		{name: "remove", rows: []string{"C039"}, needs: caps(fsbridge.CapRemove), run: ifRemove},
@@ -79,6 +82,34 @@ func ifAbsent(k *kit) {
 	_, err = k.writeIf("d", "x", fsbridge.Precondition{Absent: true})
 	k.refused("create over a directory", err)
 	k.wantNames("d", "f")
+}
+
+// ifAbsentAppears lets somebody else make the file while the content is on its way: it stays.
+func ifAbsentAppears(k *kit) {
+	for i, size := range []int{0, 10, 300_000} {
+		p := numbered("d/f", i)
+		src := &finishing{r: bytes.NewReader(pattern(size, 3)), end: func() { k.file(p, "theirs") }}
+		_, err := fsbridge.WriteStream(k.ctx, k.b, p, src, fsbridge.WriteOptions{If: fsbridge.Precondition{Absent: true}})
+		k.refused("write", err, fsbridge.ErrConflict, fs.ErrExist)
+		k.wantContent(p, "theirs")
+	}
+	k.wantNames("d", "f00000", "f00001", "f00002")
+}
+
+// finishing calls end before it reports the end.
+type finishing struct {
+	r   io.Reader
+	end func()
+}
+
+// Read implements io.Reader.
+func (f *finishing) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	if err == io.EOF && f.end != nil { // bytes.Reader gives io.EOF itself
+		f.end()
+		f.end = nil
+	}
+	return n, err
 }
 
 // ifMalformed gives conditions that can never hold or contradict themselves: nothing is written.

@@ -43,9 +43,7 @@ func (c *call) commit(abs string, t temporary, opts fsbridge.WriteOptions) (crea
 			}
 			return false, &fsbridge.ConflictError{Current: current}
 		}
-		if !errors.Is(err, fsbridge.ErrUnsupported) {
-			return err == nil, err
-		}
+		return err == nil, err
 	}
 	return created, c.rename(t.abs, abs, !created)
 }
