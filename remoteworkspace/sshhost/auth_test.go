@@ -249,9 +249,10 @@ func TestCertificateLogin(t *testing.T) {
 		c.Close()
 		t.Error("a stranger's certificate was let in")
 	}
-	if got := r.audit.String(); !strings.Contains(got, `"keyId":"somebody"`) || !strings.Contains(got, ssh.FingerprintSHA256(ca.PublicKey())) {
-		t.Errorf("audit: %s", got)
-	}
+	eventually(t, "the record", func() bool {
+		got := r.audit.String()
+		return strings.Contains(got, `"keyId":"somebody"`) && strings.Contains(got, ssh.FingerprintSHA256(ca.PublicKey()))
+	})
 }
 
 // Options of keys: kept, harmless, or refused; never ignored. C175

@@ -132,6 +132,7 @@ func TestConnectionLimits(t *testing.T) {
 			var held []*ssh.Client
 			for range 3 {
 				held = append(held, r.dial(t))
+				run(t, held[len(held)-1], "true", nil) // it is admitted
 			}
 			c, err := r.try("one", r.key)
 			if err == nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -223,7 +224,20 @@ func TestSFTPAtomic(t *testing.T) {
 func TestSFTPLastFile(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	conn := r.dial(t)
+	// A socket that keeps what was sent before it was closed, also when its owner has unread data.
+	l, err := net.Listen("unix", filepath.Join(filepath.Dir(r.ws), "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- r.Serve(l) }()
+	t.Cleanup(func() { l.Close(); <-served })
+	conn, err := ssh.Dial("unix", l.Addr().String(), &ssh.ClientConfig{
+		User: "one", Auth: []ssh.AuthMethod{ssh.PublicKeys(r.key)}, HostKeyCallback: ssh.FixedHostKey(r.host.PublicKey()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ch, reqs, err := conn.OpenChannel("session", nil)
 	if err != nil {
 		t.Fatal(err)
