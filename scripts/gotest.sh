@@ -18,6 +18,9 @@ units() { go list ./... | grep -v '/integration\(/\|$\)'; }
 # The suites of these take minutes and wait most of the time: they run side by side.
 containers='/sandbox/\(docker\|podman\)$'
 
+# So do many of the others, so that more packages than processors are tested at a time.
+packages=$(($(nproc) + 2))
+
 # lane NAME PACKAGE FLAGS... runs tests and keeps what they print.
 lane() {
 	local name=$1 start=$SECONDS
@@ -41,15 +44,17 @@ short)
 race)
 	# Engines are waited for, and other users do the same: once, in the other rounds, is enough.
 	# aferofs is left to the full round: its suites over memory take minutes under the detector.
+	once="$containers\|/sandbox/ssh\$"
 	# shellcheck disable=SC2046 # one word per package
-	CGO_ENABLED=1 go test -race -short -count=1 -timeout 20m -skip '^TestEngines?$|^TestConformanceOrdinaryUser$' "$@" $(units | grep -v "/fsbridge/aferofs\$\|$containers") || status=1
+	CGO_ENABLED=1 go test -race -short -count=1 -timeout 20m -p "$packages" -skip '^TestEngines?$|^TestConformanceOrdinaryUser$' "$@" $(units | grep -v "/fsbridge/aferofs\$\|$once") || status=1
+	# The suite runs on these without the detector only.
 	# shellcheck disable=SC2046
-	CGO_ENABLED=1 go test -race -short -count=1 -timeout 20m -skip '^TestConformance|Elsewhere$|Five$|Rootless$' "$@" $(units | grep "$containers") || status=1
+	CGO_ENABLED=1 go test -race -short -count=1 -timeout 20m -skip '^TestConformance|Five$|Rootless$|Elsewhere$' "$@" $(units | grep "$once") || status=1
 	exit "$status"
 	;;
 full)
 	# shellcheck disable=SC2046 # one word per package
-	exec go test -count=1 -timeout 20m "$@" $(units | grep -v "$containers")
+	exec go test -count=1 -timeout 20m -p "$packages" "$@" $(units | grep -v "$containers")
 	;;
 containers)
 	lanes=$(mktemp -d)
