@@ -78,6 +78,7 @@ func (a *app) serveHost(ctx context.Context, d *hostdir.Dir, cfg hostdir.Config)
 	defer audit.Close()
 	opener := &hostOpener{app: a}
 	opener.set(list)
+	a.warnWorkspaces(list)
 	registry := prometheus.NewRegistry()
 	counts, err := sshhost.NewMetrics(registry)
 	if err != nil {
@@ -121,6 +122,21 @@ func (a *app) serveHost(ctx context.Context, d *hostdir.Dir, cfg hostdir.Config)
 	}
 }
 
+// warnWorkspaces tells, before anybody connects, which workspaces cannot be opened as things are.
+// The others are served all the same.
+func (a *app) warnWorkspaces(list []hostdir.Workspace) {
+	for _, w := range list {
+		_, res, err := a.resolve(hostTarget(w))
+		if err == nil {
+			_, err = a.openBackend(w.Backend, res.Spec.Config.Engine, a.logger())
+		}
+		if err != nil {
+			_, remedy := classify(err)
+			a.logger().Warn("a workspace cannot be opened as things are", "workspace", w.Name, "error", err, "remedy", remedy)
+		}
+	}
+}
+
 // reloadHost puts the directory's present content in force. What cannot be read changes
 // nothing.
 func (a *app) reloadHost(d *hostdir.Dir, srv *sshhost.Server, opener *hostOpener, audit *auditLog) {
@@ -133,6 +149,7 @@ func (a *app) reloadHost(d *hostdir.Dir, srv *sshhost.Server, opener *hostOpener
 		return
 	}
 	opener.set(list)
+	a.warnWorkspaces(list)
 	srv.Reload(policy)
 	fmt.Fprintf(a.stdout, "serving %d workspaces\n", len(list))
 }

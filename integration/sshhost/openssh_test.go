@@ -316,6 +316,28 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// A workspace whose directory is missing is told of before somebody connects; a client learns
+// nothing about the host, and it works again when the directory is there.
+func TestMissingDirectory(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	if err := os.Remove(h.ws); err != nil {
+		t.Fatal(err)
+	}
+	h.reload(t)
+	if !strings.Contains(h.out.String(), "cannot be opened as things are") {
+		t.Errorf("the server said %q", h.out.String())
+	}
+	out, err := h.ssh(t, "demo", "true").CombinedOutput()
+	if code(err) != 255 || !strings.Contains(string(out), "not to be had") || strings.Contains(string(out), h.ws) {
+		t.Errorf("%v %q", err, out)
+	}
+	if err := os.Mkdir(h.ws, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	output(t, h.ssh(t, "demo", "true"))
+}
+
 // healthy looks at the metrics of a server that has served something.
 func (h *host) healthy(t testing.TB) {
 	t.Helper()
