@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -56,12 +55,8 @@ func (b *Backend) seed(ctx context.Context, g *sshclient.Group, spec sandbox.Spe
 	b.log.Info("the workspace was filled", "host", g.Settings().String(), "workspace", spec.Workspace, "from", spec.Config.Seed,
 		"files", packed.Files, "bytes", packed.Bytes, "took", time.Since(begun))
 	if packed.Skipped > 0 {
-		list := strings.Join(packed.Left, "; ")
-		if more := packed.Skipped - len(packed.Left); more > 0 {
-			list += "; and " + strconv.Itoa(more) + " more"
-		}
-		facts["seedLeftOut"] = list
-		b.log.Warn("entries that lead out of the directory were left out", "seed", spec.Config.Seed, "entries", list)
+		facts["seedLeftOut"] = packed.LeftOut()
+		b.log.Warn("entries that lead out of the directory were left out", "seed", spec.Config.Seed, "entries", packed.LeftOut())
 	}
 	return facts, nil
 }
