@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 
 	"github.com/moby/moby/client"
 
@@ -35,16 +36,31 @@ func connectSSH(ctx context.Context, e endpoint, opts Options) (container.Engine
 			client.WithDialContext(func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }),
 		}})
 	}
-	engine, err := by(func(ctx context.Context) (net.Conn, error) { return host.Run(ctx, opts.Getenv, host.DialStdio()...) })
+	// Docker's client does not always tell why a connection has ended.
+	var failed atomic.Pointer[byssh.Error]
+	engine, err := by(func(ctx context.Context) (net.Conn, error) {
+		conn, err := host.Run(ctx, opts.Getenv, host.DialStdio()...)
+		if err != nil {
+			return nil, err
+		}
+		return &noting{conn, &failed}, nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	err = engine.Ping(ctx)
+	why := failed.Load()
 	switch {
 	case err == nil:
 		return engine, nil
-	case !byssh.NoCommand(err):
+	case why == nil:
 		return nil, errors.Join(err, engine.Close())
+	case !byssh.NoCommand(why):
+		_ = engine.Close()
+		return nil, &sandbox.Problem{
+			What: fmt.Sprintf("no docker engine answers at %s (%s)", e.host, e.from), Rule: why.Error(),
+			Remedy: fmt.Sprintf("see that this works without a question: ssh %s docker version", host.Name), Err: fmt.Errorf("%w: %w", sandbox.ErrUnavailable, why),
+		}
 	}
 	_ = engine.Close()
 	if host.Socket == "" {
@@ -55,6 +71,29 @@ func connectSSH(ctx context.Context, e endpoint, opts Options) (container.Engine
 		return nil, errors.Join(err, tunnel.Close())
 	}
 	return &tunnelled{engine, tunnel}, nil
+}
+
+// noting is a connection that keeps why it has failed.
+type noting struct {
+	net.Conn
+	failed *atomic.Pointer[byssh.Error]
+}
+
+func (n *noting) Read(p []byte) (int, error) {
+	k, err := n.Conn.Read(p)
+	var failed *byssh.Error
+	if errors.As(err, &failed) {
+		n.failed.Store(failed)
+	}
+	return k, err
+}
+
+// CloseWrite ends what is sent.
+func (n *noting) CloseWrite() error {
+	if c, ok := n.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }
 
 // tunnelled is an engine behind a tunnel of its own.

@@ -61,7 +61,7 @@ func New(opts Options) (*Backend, error) {
 		RuntimeDir: opts.RuntimeDir, Getenv: opts.Getenv, Facts: opts.Facts, Now: opts.Now, Logger: opts.Logger,
 		Connect: func(ctx context.Context) (container.Engine, error) { return connect(ctx, where, opts, log) },
 		Frugal:  where.own,
-		Missing: "install podman, start its service (systemctl --user start podman.socket), or name one in CONTAINER_HOST",
+		Missing: "install podman, start its service (systemctl --user start podman.socket), or name one in CONTAINER_HOST; over ssh see that this works without a question: ssh HOST podman info",
 	})
 	if err != nil {
 		return nil, err
