@@ -338,6 +338,28 @@ func TestMissingDirectory(t *testing.T) {
 	output(t, h.ssh(t, "demo", "true"))
 }
 
+// What cannot be read at a reload changes nothing: neither who may come in nor who is in.
+func TestBadReload(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	keys := filepath.Join(h.dir, "workspaces", "demo", "authorized_keys")
+	good, err := os.ReadFile(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(keys, append([]byte(`command="true" `), good...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server's complaint", func() bool { return strings.Contains(h.out.String(), "not reloaded") })
+	if !strings.Contains(h.out.String(), "authorized_keys:1") {
+		t.Errorf("it does not say where: %s", h.out.String())
+	}
+	output(t, h.ssh(t, "demo", "true"))
+}
+
 // healthy looks at the metrics of a server that has served something.
 func (h *host) healthy(t testing.TB) {
 	t.Helper()

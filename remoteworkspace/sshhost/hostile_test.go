@@ -308,5 +308,29 @@ func TestSFTPLimits(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
+	// Readers that find no memory read by parts.
+	if f, err = c.Create("whole"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(bytes.Repeat([]byte("0123456789"), 100_000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 6 {
+		rd, err := c.Open("whole")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rd.Close()
+		if data, err := io.ReadAll(rd); err != nil || len(data) != 1_000_000 || string(data[999_990:]) != "0123456789" {
+			t.Errorf("%d bytes, %v", len(data), err)
+		}
+	}
+	if held := r.spool.memory.Load(); held > 1<<20 {
+		t.Errorf("%d bytes are held, more than the limit", held)
+	}
+	c.Close()
 	eventually(t, "everything given back", func() bool { return r.spool.disk.Load() == 0 && r.spool.memory.Load() == 0 })
 }

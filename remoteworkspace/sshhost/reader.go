@@ -24,7 +24,13 @@ func (f *files) Fileread(r *sftp.Request) (io.ReaderAt, error) {
 		f.give()
 		return nil, f.did("read", r.Filepath, 0, 0, err)
 	}
-	return &reader{f: f, path: r.Filepath, stream: stream, info: info}, nil
+	rd := &reader{f: f, path: r.Filepath, stream: stream, info: info}
+	sp := f.s.conn.srv.spool
+	if rd.held = 2 * readAhead; !reserve(&sp.memory, sp.maxMemory, rd.held) {
+		rd.held = 0
+		rd.leaveStream() // slower, and without memory
+	}
+	return rd, nil
 }
 
 // reader serves one open file. What is read in order, give or take the order in which
@@ -41,6 +47,15 @@ type reader struct {
 	recent []byte        // the last bytes of the stream, which end at pos
 	pos    int64
 	sent   int64
+	held   int64 // of the memory budget, for recent
+}
+
+// leaveStream ends the reading in order; what was read last stays at hand.
+func (r *reader) leaveStream() {
+	if r.stream != nil {
+		r.stream.Close()
+		r.stream = nil
+	}
 }
 
 // ReadAt reads at an offset.
@@ -82,8 +97,7 @@ func (r *reader) pull(end int64) error {
 	if err == nil {
 		return nil
 	}
-	r.stream.Close()
-	r.stream = nil
+	r.leaveStream()
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil
 	}
@@ -116,10 +130,9 @@ func (r *reader) byRange(p []byte, off int64) (int, error) {
 func (r *reader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stream != nil {
-		r.stream.Close()
-		r.stream = nil
-	}
+	r.leaveStream()
+	r.recent = nil
+	r.f.s.conn.srv.spool.memory.Add(-r.held)
 	r.f.give()
 	_ = r.f.did("read", r.path, 0, r.sent, nil)
 	return nil
