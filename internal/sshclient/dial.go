@@ -46,7 +46,7 @@ func (g *Group) connect(ctx context.Context) (*ssh.Client, []io.Closer, error) {
 			return client.DialContext(ctx, "tcp", s.Address())
 		}
 	}
-	last := below[len(below)-1].(*ssh.Client) //nolint:errcheck,forcetypeassert // only clients were put in
+	last := below[len(below)-1].(*ssh.Client) //nolint:forcetypeassert // only clients were put in
 	return last, below[:len(below)-1], nil
 }
 
@@ -106,12 +106,19 @@ func (g *Group) greet(ctx context.Context, s Settings, keys *hostKeys, dial dial
 	}
 	if err != nil {
 		_ = raw.Close()
-		if strings.Contains(err.Error(), "unable to authenticate") {
+		if keysRefused(err) {
 			return nil, &authError{notes: ring.notes, err: err}
 		}
 		return nil, err
 	}
 	return ssh.NewClient(conn, channels, requests), nil
+}
+
+// keysRefused reports a handshake that ended because of the keys: none is left, or the
+// server has seen enough of them.
+func keysRefused(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "unable to authenticate") || strings.Contains(text, "Too many authentication failures")
 }
 
 // authError is an authentication that failed, with what was not tried.
@@ -155,6 +162,9 @@ func (g *Group) explain(ctx context.Context, s Settings, err error) error {
 	case errors.As(err, &auth):
 		d.Err = fmt.Errorf("%w: %w", ErrAuthentication, err)
 		d.Remedy = "name a key with IdentityFile in the SSH configuration or load one into the agent; try: ssh " + sshArgs(s) + " true"
+		if strings.Contains(err.Error(), "Too many") {
+			d.Remedy = "name the right key with IdentityFile and set IdentitiesOnly yes, so that the agent's others are not offered first"
+		}
 	default:
 		d.Err = fmt.Errorf("%w: %w", ErrUnreachable, err)
 		d.Remedy = "look at name, port and network; try: ssh " + sshArgs(s) + " true"

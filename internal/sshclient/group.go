@@ -211,6 +211,9 @@ func (g *Group) open(ctx context.Context, c *conn) (*Session, error) {
 	}
 }
 
+// aliveRequest is what OpenSSH's client asks for a sign of life with.
+const aliveRequest = "keepalive@openssh.com"
+
 // keepAlive asks for a sign of life and ends a connection that gives none. It counts its
 // own ticks: a process that was asleep has not waited.
 func (c *conn) keepAlive(every time.Duration, most int) {
@@ -234,7 +237,7 @@ func (c *conn) keepAlive(every time.Duration, most int) {
 		if waiting == 0 {
 			go func() {
 				// Every answer counts, a refusal as well.
-				if _, _, err := c.client.SendRequest("keepalive@openssh.com", true, nil); err == nil {
+				if _, _, err := c.client.SendRequest(aliveRequest, true, nil); err == nil {
 					answered <- struct{}{}
 				}
 			}()

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
@@ -51,19 +52,17 @@ func (h *hostKeys) name() string {
 }
 
 // algorithms are those of the keys that are known, then all others: a server that has
-// several keys shows the known one.
+// several keys shows the known one. Certificates are asked for only where an authority is
+// known that could have signed them.
 func (h *hostKeys) algorithms() []string {
-	if h.db == nil {
-		return nil
-	}
-	known := h.db.HostKeyAlgorithms(h.name())
-	if len(known) == 0 {
-		return nil
-	}
 	supported := ssh.SupportedAlgorithms().HostKeys
-	known = slices.DeleteFunc(known, func(a string) bool { return !slices.Contains(supported, a) })
+	var known []string
+	if h.db != nil {
+		known = h.db.HostKeyAlgorithms(h.name())
+		known = slices.DeleteFunc(known, func(a string) bool { return !slices.Contains(supported, a) })
+	}
 	for _, a := range supported {
-		if !slices.Contains(known, a) {
+		if !slices.Contains(known, a) && !strings.Contains(a, "-cert-") {
 			known = append(known, a)
 		}
 	}
@@ -86,6 +85,9 @@ func (h *hostKeys) check(_ string, remote net.Addr, key ssh.PublicKey) error {
 			return h.accept(key)
 		}
 		return fmt.Errorf("%w: it shows %s %s", ErrHostKeyUnknown, key.Type(), ssh.FingerprintSHA256(key))
+	}
+	if cert, ok := key.(*ssh.Certificate); ok {
+		return fmt.Errorf("%w: it shows a certificate for %s by %s: %w", ErrHostKeyUnknown, ssh.FingerprintSHA256(cert.Key), ssh.FingerprintSHA256(cert.SignatureKey), err)
 	}
 	return err
 }

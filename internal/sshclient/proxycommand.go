@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"sync"
 	"time"
 )
 
@@ -33,15 +34,19 @@ type commandConn struct {
 	in  io.WriteCloser
 	out io.ReadCloser
 	s   Settings
+
+	closing sync.Once
 }
 
 func (c *commandConn) Read(p []byte) (int, error)  { return c.out.Read(p) }
 func (c *commandConn) Write(p []byte) (int, error) { return c.in.Write(p) }
 
 func (c *commandConn) Close() error {
-	_ = c.in.Close()
-	_ = c.cmd.Process.Kill() // it may have ended
-	_ = c.cmd.Wait()         // that it was killed is no news
+	c.closing.Do(func() {
+		_ = c.in.Close()
+		_ = c.cmd.Process.Kill() // it may have ended
+		_ = c.cmd.Wait()         // that it was killed is no news
+	})
 	return nil
 }
 

@@ -57,7 +57,7 @@ func (s *Session) Subsystem(ctx context.Context, name string) error {
 	return err
 }
 
-// ErrNoSubsystem: the server does not have a subsystem.
+// ErrNoSubsystem tells a server that does not have a subsystem.
 var ErrNoSubsystem = errors.New("the server has no subsystem")
 
 func (s *Session) start(ctx context.Context, request func() error) error {
@@ -83,7 +83,7 @@ func (s *Session) start(ctx context.Context, request func() error) error {
 	}
 	go func() {
 		if !s.bare {
-			s.end(s.raw.Wait())
+			s.end(s.wait())
 			return
 		}
 		select {
@@ -93,6 +93,19 @@ func (s *Session) start(ctx context.Context, request func() error) error {
 		}
 	}()
 	return nil
+}
+
+// wait waits for the end of the command. Where the server tells none, it finds out whether
+// the connection has ended: that shows a moment later than the end of its sessions.
+func (s *Session) wait() error {
+	err := s.raw.Wait()
+	var exit *ssh.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		if _, _, gone := s.c.client.SendRequest(aliveRequest, true, nil); gone != nil {
+			<-s.c.over
+		}
+	}
+	return err
 }
 
 // end makes the session over.
@@ -146,9 +159,11 @@ func (s *Session) Done() <-chan struct{} { return s.done }
 // connection was cut (ErrCut). proved is true when the server told the end, so that the
 // command is known to be over.
 func (s *Session) Ended() (err error, proved bool) { //nolint:revive // the error is the answer
-	err = s.cause(s.err)
 	var exit *ssh.ExitError
-	return err, s.err == nil || errors.As(s.err, &exit)
+	if s.err == nil || errors.As(s.err, &exit) {
+		return s.err, true // whatever became of the connection since
+	}
+	return s.cause(s.err), false
 }
 
 // Cut is closed when the connection beneath has ended.
