@@ -196,8 +196,16 @@ func (a *app) open(ctx context.Context, t *target) (*owner.Handle, error) {
 // connect connects to a resolved sandbox, starting it on demand.
 func (a *app) connect(ctx context.Context, t *target, backend string, res sandbox.Resolved) (*owner.Handle, error) {
 	opts := a.ownerOptions()
-	opts.BeforeStart = func(ctx context.Context) error { return a.bringImage(ctx, t, backend, res.Spec.Config) }
-	return owner.Connect(ctx, owner.Request{Backend: backend, ID: res.ID, Spec: res.Spec}, opts)
+	started := false
+	opts.BeforeStart = func(ctx context.Context) error {
+		started = true
+		return a.bringImage(ctx, t, backend, res.Spec.Config)
+	}
+	h, err := owner.Connect(ctx, owner.Request{Backend: backend, ID: res.ID, Spec: res.Spec}, opts)
+	if err == nil && started {
+		a.noteCopy(ctx, h)
+	}
+	return h, err
 }
 
 // dial connects to the sandbox that the target names if it is running.

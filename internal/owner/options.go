@@ -55,7 +55,7 @@ type bootstrap struct {
 // ownerEnv keeps what an owner needs of an environment: where things are, and
 // nothing that may be a secret of the calling shell.
 func ownerEnv(env []string) []string {
-	names := []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "GOCOVERDIR"}
+	names := []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "SSH_AUTH_SOCK", "GOCOVERDIR"}
 	var out []string
 	for _, kv := range env {
 		name, _, _ := strings.Cut(kv, "=")
