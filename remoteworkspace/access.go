@@ -6,6 +6,7 @@ import (
 
 	"github.com/workberth/workberth/attachments"
 	"github.com/workberth/workberth/fsbridge"
+	"github.com/workberth/workberth/skills"
 )
 
 // Access is what a trusted host registers for one bound workspace
@@ -18,6 +19,10 @@ type Access struct {
 	// registration still hold. A bridge that implements io.Closer is closed after
 	// the call. Needed.
 	Bridge fsbridge.Factory
+	// LoadSkills (loadSkills) finds the skills that the workspace owns, on its machine, and
+	// what that machine has for their requirements. It reports facts and decides nothing. Nil
+	// leaves skills to local discovery. Keeps SKL-02, SKL-04, SKL-07.
+	LoadSkills func(ctx context.Context) (skills.Discovery, error)
 	// PrepareTurnAttachments stages the files of an input in the workspace
 	// (prepareTurnAttachments), as the Prepare of an attachments.WorkspacePreparer
 	// does. Nil: files keep their ordinary handling, and none is transferred. Keeps

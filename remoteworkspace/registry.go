@@ -49,6 +49,8 @@ type binding struct {
 	// registration is what is in force, nil unless ready.
 	registration *registration
 	stopped      bool
+	// loadsSkills: the last access in force had LoadSkills.
+	loadsSkills bool
 }
 
 // registration is one life of a binding's access.
@@ -113,6 +115,7 @@ func (r *Registry) Register(dir string, a Access) (release func(), err error) {
 	}
 	reg := &registration{access: a}
 	b.registration = reg
+	b.loadsSkills = a.LoadSkills != nil
 	r.log.Info("workspace access registered", "dir", b.dir)
 	return func() { r.release(b, reg) }, nil
 }

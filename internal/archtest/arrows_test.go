@@ -64,9 +64,12 @@ func house() []room {
 		{at: "remoteworkspace/sshhost/...", may: []string{"sandbox", "fsbridge"}, outside: true, because: "it serves sandboxes and knows no backend and no command line"},
 		{at: "attachments/mediastore", may: []string{"fsbridge"}, outside: true, because: "it keeps contents and knows nobody who wants them"},
 		{at: "attachments", may: []string{"attachments/mediastore", "fsbridge"}, because: "it knows bridges and nobody who makes them, and no binding"},
-		{at: "remoteworkspace", may: []string{"attachments", "fsbridge"}, because: "it knows bridges and nobody who makes them"},
-		{at: "cmd/berth/...", may: []string{"attachments/...", "fsbridge/...", "sandbox/...", "gitenv", "internal/...", "remoteworkspace/..."}, outside: true},
-		{at: "integration/...", may: []string{"attachments/...", "fsbridge/...", "sandbox/...", "gitenv", "internal/...", "cmd/...", "remoteworkspace/..."}, outside: true},
+		{at: "skills", may: []string{"fsbridge"}, outside: true, because: "it knows bridges and no sandbox"},
+		{at: "skills/probe", may: []string{"fsbridge", "skills"}, because: "commands are run by a function that is passed in"},
+		{at: "skills/mirror", may: []string{"fsbridge", "sandbox", "skills"}, because: "it knows sandboxes and no backend"},
+		{at: "remoteworkspace", may: []string{"attachments", "fsbridge", "skills"}, because: "it knows bridges and nobody who makes them"},
+		{at: "cmd/berth/...", may: []string{"attachments/...", "fsbridge/...", "sandbox/...", "gitenv", "internal/...", "remoteworkspace/...", "skills/..."}, outside: true},
+		{at: "integration/...", may: []string{"attachments/...", "fsbridge/...", "sandbox/...", "gitenv", "internal/...", "cmd/...", "remoteworkspace/...", "skills/..."}, outside: true},
 	}
 }
 

@@ -1,0 +1,119 @@
+package skills
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/workberth/workberth/fsbridge"
+)
+
+// readBudget bounds the bytes of SKILL.md files that are held at a time.
+const readBudget = 64 << 20
+
+// Discover finds the skills below the roots, through one bridge, and asks the prober what the
+// machine has for their requirements. Roots are given by precedence, strongest first.
+//
+// What is wrong with a file is a fault of its skill or a notice. The error says that the machine
+// cannot be reached, that the authority to ask is gone, that a needed root is not there, or that
+// the bridge lacks what is needed: then nothing is returned. Nil asks no prober.
+//
+// Over a link with delay it costs a round trip for walking, one for reading and one for the
+// prober, and two more where links have to be followed, however many skills there are. Keeps
+// SKL-02, SKL-04, SKL-08.
+func Discover(ctx context.Context, b fsbridge.Bridge, roots []Root, p Prober, opts Options) (Discovery, error) {
+	if !fsbridge.Has(b, fsbridge.CapWalk) && !fsbridge.Has(b, fsbridge.CapReadDirectory) {
+		return Discovery{}, &fsbridge.PathError{
+			Op: "search for skills in", Path: ".", Err: &fsbridge.UnsupportedError{Capability: fsbridge.CapWalk},
+			Hint: "choose a backend whose bridge declares it, see docs/capabilities.md",
+		}
+	}
+	limits := opts.Limits.orDefaults()
+	trees := make([]*tree, len(roots))
+	there := make([]bool, len(roots))
+	err := each(ctx, len(roots), opts.parallel(), func(i int) (err error) {
+		trees[i] = &tree{b: b, root: roots[i], opts: opts, limits: limits}
+		there[i], err = trees[i].grow(ctx)
+		return err
+	})
+	if err != nil {
+		return Discovery{}, err
+	}
+	var d Discovery
+	var list []candidate
+	for i, t := range trees {
+		if there[i] {
+			d.Roots = append(d.Roots, t.root)
+			list = append(list, t.find()...)
+		}
+		d.Notices = append(d.Notices, t.notices...)
+	}
+	if err := read(ctx, b, list, opts, limits); err != nil {
+		return Discovery{}, err
+	}
+	d.Skills = make([]Skill, len(list))
+	for i := range list {
+		d.Skills[i] = list[i].Skill
+	}
+	if p != nil {
+		if d.Facts, err = p.Probe(ctx, needs(d.Skills, opts.Ask)); err != nil {
+			return Discovery{}, fmt.Errorf("ask the machine that has the skills for its programs: %w", err)
+		}
+	}
+	return d, nil
+}
+
+// read reads and parses the candidates, all at once. Where the bridge can, bytes and location come
+// from one open file.
+func read(ctx context.Context, b fsbridge.Bridge, list []candidate, opts Options, limits Limits) error {
+	pinned := fsbridge.Has(b, fsbridge.CapReadFileWithSource)
+	left := newBudget(max(readBudget, limits.FileBytes))
+	var wanted []*candidate
+	for i := range list {
+		c := &list[i]
+		if i >= limits.Skills {
+			c.fault(SeverityError, 0, RuleLimit, fmt.Sprintf("more than %d skills; this one is not read", limits.Skills), "remove some, or raise the limit")
+		}
+		if !c.Rejected() {
+			wanted = append(wanted, c)
+		}
+	}
+	return each(ctx, len(wanted), opts.parallel(), func(i int) error {
+		c := wanted[i]
+		left.take(c.info.Size)
+		defer left.give(c.info.Size)
+		var data []byte
+		var err error
+		if pinned {
+			var f fsbridge.SourcedFile
+			f, err = fsbridge.ReadFileWithSource(ctx, b, c.File)
+			data, c.RealFile = f.Data, f.ResolvedPath
+		} else {
+			data, err = b.ReadFile(ctx, c.File)
+		}
+		switch {
+		case err == nil && int64(len(data)) > limits.FileBytes:
+			c.tooLarge(int64(len(data)), limits.FileBytes)
+		case err == nil:
+			c.parse(data)
+		case errors.Is(err, fsbridge.ErrTooLarge):
+			c.tooLarge(c.info.Size, limits.FileBytes)
+		case aboutFile(err):
+			c.fault(SeverityError, 0, RuleReadable, "it cannot be read: "+reason(err).Error(), "see its owner and mode")
+		default:
+			return err
+		}
+		return nil
+	})
+}
+
+// Body is the text of a skill after its frontmatter, from the content of its SKILL.md, with line
+// feeds only. Without a frontmatter it is empty.
+func Body(data []byte) string {
+	b, f := frontmatter(data)
+	if f != nil {
+		return ""
+	}
+	return strings.Join(strings.Split(lineFeeds(string(data)), "\n")[b.body-1:], "\n")
+}
