@@ -44,7 +44,7 @@ func TestRsync(t *testing.T) {
 	t.Parallel()
 	need(t, "rsync")
 	h := start(t)
-	n := 500
+	n := 400
 	if testing.Short() {
 		n = 300
 	}

@@ -163,7 +163,7 @@ func TestMultiplexing(t *testing.T) {
 func TestClosedTerminals(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	n := 8
+	n := 6
 	if testing.Short() {
 		n = 3
 	}
