@@ -31,6 +31,9 @@ func (f *File) check() error {
 			return err
 		}
 	}
+	if err := f.checkSkills(); err != nil {
+		return err
+	}
 	return f.checkWorkspaces()
 }
 

@@ -34,6 +34,7 @@ type document struct {
 	Agents   map[string]agent `yaml:"agents"`
 	// Workspaces are bound workspaces, by name.
 	Workspaces map[string]workspace `yaml:"workspaces"`
+	Skills     *skillSettings       `yaml:"skills"`
 }
 
 // agent is one entry of "agents": a layer and what only an agent can choose.
