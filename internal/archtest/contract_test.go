@@ -23,6 +23,8 @@ func kept() []rows {
 		{"sandbox.md", "SBX", 1, 15}, // from SBX-16 on: host-only harnesses, with the harness runtime
 		{"gitenv.md", "GIT", 1, 12},
 		{"remoteworkspace.md", "RWS", 1, 23},
+		{"attachments.md", "ATT", 1, 42},
+		{"skills.md", "SKL", 1, 8},
 	}
 }
 
