@@ -63,8 +63,10 @@ func Pack(ctx context.Context, w io.Writer, dir string) (Packed, error) {
 		return Packed{}, err
 	}
 	p.done.Dirs++
-	err = p.Below(ctx)
-	return p.done, errors.Join(err, tw.Close())
+	if err := p.Below(ctx); err != nil {
+		return p.done, err // without its end the archive is none
+	}
+	return p.done, tw.Close()
 }
 
 // Owner is to whom entries are to belong, by number.

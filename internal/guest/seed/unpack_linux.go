@@ -45,7 +45,7 @@ func Unpack(r io.Reader, dir string) (err error) {
 		return err
 	}
 	defer root.Close()
-	if err := unpack(tar.NewReader(r), root); err != nil {
+	if err := unpack(r, root); err != nil {
 		return err
 	}
 	if err := syncTree(half); err != nil {
@@ -68,12 +68,29 @@ type directory struct {
 	h    *tar.Header
 }
 
+// stream notices its own end. An archive has one of its own, before that.
+type stream struct {
+	io.Reader
+	over bool
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	s.over = s.over || err != nil
+	return n, err
+}
+
 // unpack writes every entry below root.
-func unpack(tr *tar.Reader, root *os.Root) error {
+func unpack(r io.Reader, root *os.Root) error {
+	archive := &stream{Reader: r}
+	tr := tar.NewReader(archive)
 	var dirs []directory
 	buf := make([]byte, copyBuffer)
 	for {
 		h, err := tr.Next()
+		if errors.Is(err, io.EOF) && archive.over {
+			return fmt.Errorf("the copy was cut off: %w", io.ErrUnexpectedEOF)
+		}
 		if errors.Is(err, io.EOF) {
 			break
 		}
