@@ -40,7 +40,7 @@ and sftp, scp, rsync, git and editors see the same files.
 		RunE: help,
 	}
 	cmd.PersistentFlags().StringVar(&h.dir, "dir", "", "the directory of the host: its key, settings and workspaces")
-	cmd.AddCommand(newHostInit(a, h), newHostWorkspace(a, h), newHostKey(a, h), newHostCA(a, h), newHostServe(a, h))
+	cmd.AddCommand(newHostInit(a, h), newHostWorkspace(a, h), newHostKey(a, h), newHostCA(a, h), newHostServe(a, h), newHostStdio(a, h))
 	return cmd
 }
 

@@ -63,34 +63,14 @@ func (a *app) serveHost(ctx context.Context, d *hostdir.Dir, cfg hostdir.Config)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)
 
-	policy, list, err := d.Policy()
-	if err != nil {
-		return err
-	}
-	key, err := d.HostKey()
-	if err != nil {
-		return err
-	}
-	audit, err := openAudit(d.AuditPath())
-	if err != nil {
-		return err
-	}
-	defer audit.Close()
-	opener := &hostOpener{app: a}
-	opener.set(list)
-	a.warnWorkspaces(list)
 	registry := prometheus.NewRegistry()
-	counts, err := sshhost.NewMetrics(registry)
+	host, err := a.newHostServer(d, cfg, registry)
 	if err != nil {
 		return err
 	}
-	srv, err := sshhost.New(sshhost.Options{
-		HostKeys: []ssh.Signer{key}, Opener: opener, Policy: policy, Limits: cfg.Limits.Server(), Audit: audit,
-		Metrics: counts, SpoolDir: d.SpoolPath(), Logger: a.logger(),
-	})
-	if err != nil {
-		return err
-	}
+	srv, audit := host.srv, host.audit
+	defer audit.Close()
+	a.warnWorkspaces(host.list)
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
 		return withHint(exitRefused, fmt.Errorf("listen on %s: %w", cfg.Listen, err), "choose another address with --listen, or see what listens there")
@@ -102,7 +82,7 @@ func (a *app) serveHost(ctx context.Context, d *hostdir.Dir, cfg hostdir.Config)
 	defer web.close()
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(l) }()
-	fmt.Fprintf(a.stdout, "serving %d workspaces on %s\n", len(list), l.Addr())
+	fmt.Fprintf(a.stdout, "serving %d workspaces on %s\n", len(host.list), l.Addr())
 	if web.addr != "" {
 		fmt.Fprintf(a.stdout, "metrics on http://%s/metrics\n", web.addr)
 	}
@@ -117,9 +97,47 @@ func (a *app) serveHost(ctx context.Context, d *hostdir.Dir, cfg hostdir.Config)
 				web.draining()
 				return shutDown(srv, cfg.Drain, signals)
 			}
-			a.reloadHost(d, srv, opener, audit)
+			a.reloadHost(d, srv, host.opener, audit)
 		}
 	}
+}
+
+// hostServer is a server with what it was made of.
+type hostServer struct {
+	srv    *sshhost.Server
+	opener *hostOpener
+	audit  *auditLog
+	list   []hostdir.Workspace
+}
+
+// newHostServer makes the server of a directory. The audit log is the caller's to close.
+func (a *app) newHostServer(d *hostdir.Dir, cfg hostdir.Config, registry prometheus.Registerer) (*hostServer, error) {
+	policy, list, err := d.Policy()
+	if err != nil {
+		return nil, err
+	}
+	key, err := d.HostKey()
+	if err != nil {
+		return nil, err
+	}
+	counts, err := sshhost.NewMetrics(registry)
+	if err != nil {
+		return nil, err
+	}
+	audit, err := openAudit(d.AuditPath())
+	if err != nil {
+		return nil, err
+	}
+	h := &hostServer{opener: &hostOpener{app: a}, audit: audit, list: list}
+	h.opener.set(list)
+	h.srv, err = sshhost.New(sshhost.Options{
+		HostKeys: []ssh.Signer{key}, Opener: h.opener, Policy: policy, Limits: cfg.Limits.Server(), Audit: audit,
+		Metrics: counts, SpoolDir: d.SpoolPath(), Logger: a.logger(),
+	})
+	if err != nil {
+		return nil, errors.Join(err, audit.Close())
+	}
+	return h, nil
 }
 
 // warnWorkspaces tells, before anybody connects, which workspaces cannot be opened as things are.

@@ -171,22 +171,26 @@ func (h *host) serve(t testing.TB) {
 	eventually(t, "the server", func() bool { return strings.Contains(h.out.String(), "metrics on ") })
 	_, rest, _ := strings.Cut(h.out.String(), "workspaces on 127.0.0.1:")
 	h.port, _, _ = strings.Cut(rest, "\n")
+	h.configure(t, "[127.0.0.1]:"+h.port, "  HostName 127.0.0.1\n  Port "+h.port+"\n")
+}
+
+// configure writes the client's settings: what the host is known as, and how to come to it.
+func (h *host) configure(t testing.TB, known, way string) {
+	t.Helper()
 	public, err := os.ReadFile(filepath.Join(h.dir, "host_ed25519.pub"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.write(t, "known_hosts", fmt.Sprintf("[127.0.0.1]:%s %s", h.port, public))
+	h.write(t, "known_hosts", known+" "+string(public))
 	h.write(t, "config", fmt.Sprintf(`Host demo
-  HostName 127.0.0.1
-  User demo
-  Port %s
+%s  User demo
   IdentityFile %s
   IdentitiesOnly yes
   UserKnownHostsFile %s
   StrictHostKeyChecking yes
   BatchMode yes
   LogLevel ERROR
-`, h.port, h.path("id"), h.path("known_hosts")))
+`, way, h.path("id"), h.path("known_hosts")))
 }
 
 func (h *host) write(t testing.TB, name, text string) {
