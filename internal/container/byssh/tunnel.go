@@ -80,8 +80,9 @@ func (t *Tunnel) await(ctx context.Context, path string) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if _, err := os.Lstat(path); err == nil {
-			return nil
+		// The file is there before anybody listens.
+		if probe, err := new(net.Dialer).DialContext(ctx, "unix", path); err == nil {
+			return probe.Close()
 		}
 		select {
 		case <-tick.C:
