@@ -95,7 +95,7 @@ func (e *entry) meant(lines []string) (why string, repair bool) {
 		if errors.As(err, &p) && p.rule == RuleSize {
 			return "", false
 		}
-		return "YAML cannot read it", true
+		return e.trouble(), true
 	}
 	quoted := e.value[0] == '"' || e.value[0] == '\''
 	switch v := v.(type) {
@@ -114,6 +114,19 @@ func (e *entry) meant(lines []string) (why string, repair bool) {
 	default:
 		return fmt.Sprintf("to YAML it is no text but %v", v), true
 	}
+}
+
+// trouble says what in a one-line text YAML takes for something else.
+func (e *entry) trouble() string {
+	switch t := e.text(); {
+	case strings.ContainsRune("\"'", rune(t[0])):
+		return "to YAML, the quotes end before the text does"
+	case strings.ContainsRune("@`%*&!|>[]{},#-?", rune(t[0])):
+		return fmt.Sprintf("to YAML, %c at the beginning has a meaning of its own", t[0])
+	case strings.Contains(t, ": ") || strings.HasSuffix(t, ":"):
+		return `to YAML, ": " makes it a mapping`
+	}
+	return "YAML cannot read it"
 }
 
 // readFields parses a frontmatter. Text fields whose meaning is plain are taken as they stand,
@@ -146,7 +159,7 @@ func readFields(text string) (fields []field, warnings []yamlProblem, err error)
 		// What is wrong may be a one-line text in a field of another program.
 		for _, e := range left {
 			if _, bad := e.alone(lines); bad != nil && e.value != "" && len(e.more) == 0 && !e.blockScalar() && !hasRule(bad, RuleSize) {
-				take(&e, "YAML cannot read it")
+				take(&e, e.trouble())
 			}
 		}
 		if fields, err = parseMapping(strings.Join(lines, "\n")); err != nil {

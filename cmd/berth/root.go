@@ -34,7 +34,7 @@ system, no secrets of this machine, and the current directory at /workspace.
 	root.PersistentFlags().BoolVar(&a.verbose, "verbose", false, "log what is done to standard error")
 	root.AddCommand(
 		newExec(a), newPs(a), newLogs(a), newStdin(a), newKill(a),
-		newFS(a), newSandbox(a), newImage(a), newDoctor(a), newConfig(a), newHost(a), newWorkspace(a), newVersion(a), newOwner(a),
+		newFS(a), newAttach(a), newSandbox(a), newImage(a), newDoctor(a), newConfig(a), newHost(a), newWorkspace(a), newSkills(a), newVersion(a), newOwner(a),
 	)
 	return root
 }

@@ -78,12 +78,11 @@ echo "system $(uname -s 2>/dev/null)"
 for _x do
   if [ "$_n" -gt 0 ]; then
     _n=$((_n-1))
-    _p=$(command -v "$_x" 2>/dev/null) || continue
-    case $_p in */*) echo "bin $_x" ;; *)
-      IFS=:
-      for _d in $PATH; do if [ -f "$_d/$_x" ] && [ -x "$_d/$_x" ]; then echo "bin $_x"; break; fi; done
-      unset IFS ;;
-    esac
+    IFS=:
+    for _d in $PATH; do
+      if [ -f "${_d:-.}/$_x" ] && [ -x "${_d:-.}/$_x" ]; then echo "bin $_x"; break; fi
+    done
+    unset IFS
   else
     eval "_v=\${$_x:-}"
     [ -z "$_v" ] || echo "env $_x"
