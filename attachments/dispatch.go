@@ -93,7 +93,7 @@ func (req PrepareRequest) prepare(ctx context.Context, guard fsbridge.AssertFunc
 		if req.RequirePreparation {
 			return Note{}, "", fmt.Errorf("%w: the note has %d characters, and %d fit", ErrUnprepared, note.Chars(), req.MaxChars)
 		}
-		return Note{}, "", nil
+		return Note{Files: note.Files}, "", nil
 	}
 	return note, "", nil
 }
