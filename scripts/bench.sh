@@ -3,12 +3,13 @@
 # about ten minutes.
 #
 #   BENCH=regexp              only these measures, printed; nothing is written
-#   BENCH_BACKEND=NAME[,...]  only these of bubblewrap, docker and podman, likewise
+#   BENCH_BACKEND=NAME[,...]  only these of bubblewrap, docker, podman and ssh, likewise
 #   BENCH_SHORT=1             few samples and small sizes, printed: shows that it works
 #   BENCH_ENGINES=0           no container engines, and nothing installed for them
 #
 # Where it can, as root on a Debian-like system, it installs and starts a Docker engine and a Podman
-# service of its own, to measure and to compare with. What is missing is said in the report.
+# service of its own, to measure and to compare with. The ssh backend is measured with an OpenSSH
+# server of this run, and needs sshd, ssh and rsync. What is missing is said in the report.
 . "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/scripts/engines.sh"
 need_go
@@ -17,7 +18,7 @@ trap engines_stop EXIT
 scripts/setup.sh demo >&2
 engines_start bubblewrap >&2
 
-backends=${BENCH_BACKEND:-bubblewrap,docker,podman}
+backends=${BENCH_BACKEND:-bubblewrap,docker,podman,ssh}
 flags=(-bin bin -backend "$backends")
 engines=()
 case ,$backends, in *,bubblewrap,* | *,docker,*) engines+=(docker) ;; esac

@@ -32,6 +32,8 @@ type Bench struct {
 	// Engine is the container engine to compare with, and the one that Backend uses if it uses one.
 	// Without it, nil, the rows of a backend that does not need it say so.
 	Engine *Engine
+	// SSH is the server that the backend ssh is measured with; others need none.
+	SSH *SSHServer
 	// Dir is a private, existing directory for workspaces and state.
 	Dir string
 	// Short takes few samples and small sizes.
@@ -64,11 +66,25 @@ func measures() []measure {
 	}
 }
 
-// Names lists the measures.
-func Names() []string {
+// measuresOf lists the measures of a backend.
+func measuresOf(backend string) []measure {
+	if backend == sshBackend {
+		return sshMeasures()
+	}
+	return measures()
+}
+
+// Names lists the measures of a backend; an empty one stands for all.
+func Names(backend string) []string {
+	list := measuresOf(backend)
+	if backend == "" {
+		list = append(list, sshMeasures()...)
+	}
 	var names []string
-	for _, m := range measures() {
-		names = append(names, m.name)
+	for _, m := range list {
+		if !slices.Contains(names, m.name) {
+			names = append(names, m.name)
+		}
 	}
 	return names
 }
@@ -77,8 +93,8 @@ func Names() []string {
 // that does not work is noted in its section and does not stop the others; the error is ctx's, or
 // says that there was nothing to measure.
 func Run(ctx context.Context, only *regexp.Regexp, now time.Time, benches ...*Bench) (*Report, error) {
-	if only != nil && !slices.ContainsFunc(Names(), only.MatchString) {
-		return nil, fmt.Errorf("no measure matches %s; there are %q", only, Names())
+	if only != nil && !slices.ContainsFunc(Names(""), only.MatchString) {
+		return nil, fmt.Errorf("no measure matches %s; there are %q", only, Names(""))
 	}
 	r := &Report{Machine: describeMachine(ctx, benches, now.Format(time.DateOnly)), Load: [2]float64{loadAverage(), 0}}
 	measured := false
@@ -107,7 +123,7 @@ func (b *Bench) sections(ctx context.Context, only *regexp.Regexp) ([]Section, e
 		b.Log = io.Discard
 	}
 	var out []Section
-	for _, m := range measures() {
+	for _, m := range measuresOf(b.Name) {
 		if only != nil && !only.MatchString(m.name) {
 			continue
 		}

@@ -27,7 +27,7 @@ func TestBenchmarksDocument(t *testing.T) {
 			continue
 		}
 		part, _, _ = strings.Cut(part, "\n## ")
-		for _, m := range measures() {
+		for _, m := range measuresOf(backend) {
 			_, section, ok := strings.Cut(part, "\n"+sectionHead(m.title)+"\n")
 			if !ok {
 				t.Errorf("%s: there is no section %q; run `make bench`", backend, m.title)

@@ -25,7 +25,7 @@ const (
 )
 
 // Backends lists the backends that can be measured, in the order of the report.
-func Backends() []string { return []string{"bubblewrap", docker, podman} }
+func Backends() []string { return []string{"bubblewrap", docker, podman, sshBackend} }
 
 // program is a subcommand of the engine's program, for texts.
 func (k kind) program(subcommand string) string { return "`" + k.engine + " " + subcommand + "`" }

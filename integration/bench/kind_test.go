@@ -12,9 +12,9 @@ import (
 // others.
 func TestTextsNameTheirPeers(t *testing.T) {
 	for backend, foreign := range map[string][]string{
-		"bubblewrap": {"podman"}, docker: {"podman", "bwrap"}, podman: {"docker", "bwrap"},
+		"bubblewrap": {"podman"}, docker: {"podman", "bwrap"}, podman: {"docker", "bwrap"}, sshBackend: {"docker", "podman", "bwrap"},
 	} {
-		for _, m := range measures() {
+		for _, m := range measuresOf(backend) {
 			for _, word := range foreign {
 				if text := m.how(kindOf(backend)); strings.Contains(text, word) {
 					t.Errorf("%s, %s: the text speaks of %s: %s", backend, m.name, word, text)

@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/workberth/workberth/integration/bench"
+	"github.com/workberth/workberth/internal/helperbin"
 	"github.com/workberth/workberth/sandbox"
 	"github.com/workberth/workberth/sandbox/bubblewrap"
 	"github.com/workberth/workberth/sandbox/docker"
 	"github.com/workberth/workberth/sandbox/podman"
+	"github.com/workberth/workberth/sandbox/ssh"
 )
 
 // names is the value of -backend: words with commas between them, and several of them.
@@ -48,13 +52,17 @@ func (o options) engines(ctx context.Context) (map[string]*bench.Engine, error) 
 }
 
 // open opens a backend with the helper and the state in dir; done closes it.
-func (o options) open(name, dir string, engines map[string]*bench.Engine) (b *bench.Bench, done func() error, err error) {
+func (o options) open(ctx context.Context, name, dir string, engines map[string]*bench.Engine) (b *bench.Bench, done func() error, err error) {
 	helper, state := filepath.Join(dir, "berth-guest"), filepath.Join(dir, "state-"+name)
 	b = &bench.Bench{Name: name, Engine: engines[name], Config: sandbox.DefaultConfig(), Berth: filepath.Join(dir, "berth"), Dir: dir, Short: o.short}
 	if name == bubblewrap.Name {
 		b.Engine = engines[docker.Name]
 		b.Backend, err = bubblewrap.New(bubblewrap.Options{HelperPath: helper, StateDir: state})
 		return b, nothing, err
+	}
+	if name == ssh.Name {
+		done, err = overSSH(ctx, b, helper, state)
+		return b, done, err
 	}
 	if b.Engine == nil {
 		b.Missing = "no engine here"
@@ -78,6 +86,33 @@ func (o options) open(name, dir string, engines map[string]*bench.Engine) (b *be
 		return nil, nil, errors.New("no backend " + name)
 	}
 	return b, done, nil
+}
+
+// overSSH opens the backend ssh, to a server of its own.
+func overSSH(ctx context.Context, b *bench.Bench, helper, state string) (done func() error, err error) {
+	dir := filepath.Join(b.Dir, "sshd")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	server, err := bench.StartSSH(ctx, dir)
+	if errors.Is(err, exec.ErrNotFound) {
+		b.Missing = err.Error()
+		return nothing, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.SSH, b.Config = server, ssh.DefaultConfig()
+	b.Config.SSH, b.Config.SSHConfig = "bench", server.Config
+	b.Backend, err = ssh.New(ssh.Options{StateDir: state, Helper: func(arch string) (helperbin.Helper, error) {
+		return helperbin.For("linux", arch, helperbin.Options{Env: func(name string) string {
+			return map[string]string{helperbin.EnvPath: helper}[name]
+		}})
+	}})
+	if err != nil {
+		return nil, errors.Join(err, server.Close())
+	}
+	return server.Close, nil
 }
 
 // nothing closes what needs no closing.

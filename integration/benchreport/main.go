@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f.StringVar(&o.bin, "bin", "bin", "`directory` of the programs berth and berth-guest, as make build makes them")
 	f.StringVar(&o.out, "out", "-", "`file` for the document; - is standard output")
 	f.StringVar(&o.json, "json", "", "`file` for the same as JSON; - is standard output")
-	f.StringVar(&o.only, "only", "", "regular `expression` of the measures to make: "+strings.Join(bench.Names(), ", "))
+	f.StringVar(&o.only, "only", "", "regular `expression` of the measures to make: "+strings.Join(bench.Names(""), ", "))
 	f.Var(&o.backends, "backend", "`names` of the backends to measure, with commas or as several flags (default "+strings.Join(bench.Backends(), ",")+")")
 	f.StringVar(&o.docker, "docker", "", "Unix `socket` of a Docker engine, to measure and to compare with; one that does not serve anything else")
 	f.StringVar(&o.podman, "podman", "", "Unix `socket` of a Podman service, likewise")
@@ -106,7 +106,7 @@ func (o options) measure(ctx context.Context, only *regexp.Regexp, log io.Writer
 	}
 	var benches []*bench.Bench
 	for _, name := range o.backends {
-		b, done, failed := o.open(name, dir, engines)
+		b, done, failed := o.open(ctx, name, dir, engines)
 		if failed != nil {
 			return nil, failed
 		}

@@ -69,7 +69,7 @@ func TestShortRun(t *testing.T) {
 			t.Logf("%s was not measured: %s", p.Backend, p.Missing)
 			continue
 		}
-		if got, want := len(p.Sections), len(bench.Names()); got != want {
+		if got, want := len(p.Sections), len(bench.Names(p.Backend)); got != want {
 			t.Errorf("%s: %d sections, want %d", p.Backend, got, want)
 		}
 		for _, s := range p.Sections {
