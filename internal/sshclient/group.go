@@ -79,7 +79,7 @@ func (g *Group) Session(ctx context.Context) (*Session, error) {
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case errors.As(err, &refused) && alone:
+		case errors.As(err, &refused) && fresh && alone:
 			return nil, &DialError{Host: g.s.String(), Remedy: "see MaxSessions and ForceCommand in the server's configuration", Err: fmt.Errorf("%w: %s", ErrSessions, oneLine(refused.Message))}
 		case errors.As(err, &refused):
 			g.mark(c)

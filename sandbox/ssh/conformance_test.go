@@ -17,13 +17,19 @@ import (
 	"github.com/workberth/workberth/sandbox/backendtest"
 )
 
+// What processes of the suite are told by the first one.
+const (
+	suiteConfigVar = "BERTH_TEST_SSH_CONFIG"
+	helperVar      = "BERTH_TEST_HELPER"
+)
+
 // helperPath is the helper under test.
 var helperPath string //nolint:gochecknoglobals // set once by TestMain
 
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
 func runTests(m *testing.M) int {
-	if p := os.Getenv("BERTH_TEST_HELPER"); p != "" { // a process of the suite
+	if p := os.Getenv(helperVar); p != "" { // a process of the suite
 		helperPath = p
 		return m.Run()
 	}
@@ -38,7 +44,7 @@ func runTests(m *testing.M) int {
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(string(out))
 	}
-	if err := os.Setenv("BERTH_TEST_HELPER", helperPath); err != nil {
+	if err := os.Setenv(helperVar, helperPath); err != nil {
 		panic(err)
 	}
 	return m.Run()
@@ -114,18 +120,19 @@ const waivedUmask = "the mask is that of the account's login, not this process's
 // the first process, for the other processes of the suite as well.
 func suiteConfig(t *testing.T) string {
 	t.Helper()
-	const name = "BERTH_TEST_SSH_CONFIG"
-	if c := os.Getenv(name); c != "" {
+	if c := os.Getenv(suiteConfigVar); c != "" {
 		return c
 	}
 	c := sshConfig(t, sshtest.Start(t, ownCache(t, sshtest.Options{MaxStartups: "200"})))
-	t.Setenv(name, c)
+	t.Setenv(suiteConfigVar, c)
 	return c
 }
 
 // The suite, over OpenSSH to the account that runs the tests.
-func TestConformance(t *testing.T) {
-	config := suiteConfig(t)
+func TestConformance(t *testing.T) { runSuite(t, suiteConfig(t)) }
+
+func runSuite(t *testing.T, config string) {
+	t.Helper()
 	backendtest.Run(t, backendtest.Target{
 		Name: Name, Remote: true,
 		New: func(t testing.TB, o backendtest.Options) sandbox.Backend { return open(t, o.StateDir, o.Logger) },

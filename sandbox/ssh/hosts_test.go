@@ -169,7 +169,7 @@ func TestHomeWithoutRights(t *testing.T) {
 	if err := errors.Join(os.Mkdir(ws, 0o700), os.Chown(ws, account.UID, account.GID)); err != nil {
 		t.Fatal(err)
 	}
-	cache := fmt.Sprintf("/var/tmp/workberth-%d", account.UID)
+	cache := fallbackCache(account.UID)
 	t.Cleanup(func() { _ = os.RemoveAll(cache) }) // after the sandbox has ended
 	r.exact(r.ensure(ws))
 	info, err := os.Stat(cache)
@@ -177,6 +177,9 @@ func TestHomeWithoutRights(t *testing.T) {
 		t.Errorf("cache: %v, %v", info, err)
 	}
 }
+
+// fallbackCache is where the helper goes for an account without a home.
+func fallbackCache(uid int) string { return fmt.Sprintf("/var/tmp/workberth-%d", uid) }
 
 // A helper that was changed on the host is not started; it is replaced.
 func TestHelperVerified(t *testing.T) {
