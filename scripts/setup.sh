@@ -37,6 +37,7 @@ newuidmap                            uidmap
 debootstrap                          debootstrap
 musl-gcc                             musl-tools
 /usr/share/zoneinfo/UTC              tzdata
+npm                                  npm
 sshd                                 openssh-server
 ssh                                  openssh-client
 /usr/lib/openssh/sftp-server         openssh-sftp-server

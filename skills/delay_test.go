@@ -28,7 +28,7 @@ type far struct {
 
 func (f far) send() error {
 	n := f.calls.Add(1)
-	time.Sleep(roundTrip) // virtual, in a bubble
+	time.Sleep(roundTrip) //sleep: the delay of the link, virtual in a bubble
 	if f.breaks > 0 && n >= f.breaks {
 		return &fsbridge.PathError{Op: "read", Path: "x", Err: fsbridge.ErrUnavailable}
 	}
@@ -84,7 +84,7 @@ type slow struct{ calls *atomic.Int64 }
 
 func (s slow) Probe(ctx context.Context, ask skills.Request) (skills.Facts, error) {
 	s.calls.Add(1)
-	time.Sleep(roundTrip)
+	time.Sleep(roundTrip) //sleep: the delay of the link, virtual in a bubble
 	return has{Platform: "linux"}.Probe(ctx, ask)
 }
 

@@ -165,17 +165,17 @@ func TestLoops(t *testing.T) {
 func TestLinks(t *testing.T) {
 	dir, store, other := t.TempDir(), t.TempDir(), t.TempDir()
 	write(t, dir, map[string]string{
-		"shared/in/SKILL.md":     good("in"),
-		"shared/in/data/x.txt":   "x",
-		"shared/file.md":         good("file"),
-		"skills/in":              "-> ../shared/in",
-		"skills/file/SKILL.md":   "-> ../../shared/file.md",
+		"common/in/SKILL.md":     good("in"),
+		"common/in/data/x.txt":   "x",
+		"common/file.md":         good("file"),
+		"skills/in":              "-> ../common/in",
+		"skills/file/SKILL.md":   "-> ../../common/file.md",
 		"skills/stored":          "-> " + store + "/stored",
 		"skills/other":           "-> " + other + "/other",
 		"skills/res/SKILL.md":    good("res"),
-		"skills/res/in.txt":      "-> ../../shared/in/data/x.txt",
+		"skills/res/in.txt":      "-> ../../common/in/data/x.txt",
 		"skills/res/out.txt":     "-> /etc/hostname",
-		"skills/res/more":        "-> ../../shared/in/data",
+		"skills/res/more":        "-> ../../common/in/data",
 		"skills/res/run.sh":      "#!/bin/sh\n",
 		"skills/res/sub/b/a.txt": "a",
 	})

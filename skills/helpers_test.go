@@ -47,6 +47,10 @@ func write(t testing.TB, dir string, files map[string]string) {
 // bridge serves dir as a workspace, and further directories beside it.
 func bridge(t testing.TB, dir string, more ...string) *local.Bridge {
 	t.Helper()
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	mounts := fsbridge.MountTable{{Path: dir, Kind: fsbridge.MountWorkspace}}
 	for _, m := range more {
 		mounts = append(mounts, fsbridge.Mount{Path: m, Kind: fsbridge.MountBind, ReadOnly: true})

@@ -78,7 +78,7 @@ func (e *entry) alone(lines []string) (any, error) {
 		return nil, err
 	}
 	if len(fields) != 1 {
-		return nil, &yamlProblem{line: 1, rule: RuleYAML, text: "not one field"}
+		return nil, &yamlError{line: 1, rule: RuleYAML, text: "not one field"}
 	}
 	return fields[0].value, nil
 }
@@ -91,7 +91,7 @@ func (e *entry) meant(lines []string) (why string, repair bool) {
 	}
 	v, err := e.alone(lines)
 	if err != nil {
-		var p *yamlProblem
+		var p *yamlError
 		if errors.As(err, &p) && p.rule == RuleSize {
 			return "", false
 		}
@@ -132,13 +132,13 @@ func (e *entry) trouble() string {
 // readFields parses a frontmatter. Text fields whose meaning is plain are taken as they stand,
 // where YAML refuses them or would read them otherwise; each such leniency is a warning. Lines
 // of problems are those of the text, from 1.
-func readFields(text string) (fields []field, warnings []yamlProblem, err error) {
+func readFields(text string) (fields []field, warnings []yamlError, err error) {
 	lines := strings.Split(text, "\n")
 	list := entries(text)
 	var own []field
 	take := func(e *entry, why string) {
 		own = append(own, field{key: e.key, value: e.literal(), line: e.first})
-		warnings = append(warnings, yamlProblem{
+		warnings = append(warnings, yamlError{
 			line: e.first, rule: RuleQuoting, text: fmt.Sprintf("the value of %s was read as it stands: %s", e.key, why),
 			fix: fmt.Sprintf("put it in quotes, or write %s: >- and the text on the next line, indented", e.key),
 		})
@@ -168,11 +168,11 @@ func readFields(text string) (fields []field, warnings []yamlProblem, err error)
 	}
 	fields = append(fields, own...)
 	slices.SortStableFunc(fields, func(a, b field) int { return cmp.Compare(a.line, b.line) })
-	slices.SortStableFunc(warnings, func(a, b yamlProblem) int { return cmp.Compare(a.line, b.line) })
+	slices.SortStableFunc(warnings, func(a, b yamlError) int { return cmp.Compare(a.line, b.line) })
 	seen := map[string]bool{}
 	for _, f := range fields {
 		if seen[f.key] {
-			return nil, nil, &yamlProblem{line: f.line, rule: RuleDuplicate, text: fmt.Sprintf("%s is given twice", f.key), fix: "keep one of the two"}
+			return nil, nil, &yamlError{line: f.line, rule: RuleDuplicate, text: fmt.Sprintf("%s is given twice", f.key), fix: "keep one of the two"}
 		}
 		seen[f.key] = true
 	}
@@ -180,6 +180,6 @@ func readFields(text string) (fields []field, warnings []yamlProblem, err error)
 }
 
 func hasRule(err error, r Rule) bool {
-	var p *yamlProblem
+	var p *yamlError
 	return errors.As(err, &p) && p.rule == r
 }

@@ -33,9 +33,9 @@ func (s *Skill) parse(data []byte) {
 	s.Body = b.body
 	fields, warnings, err := readFields(b.text)
 	if err != nil {
-		var p *yamlProblem
+		var p *yamlError
 		if !errors.As(err, &p) {
-			p = &yamlProblem{line: 1, rule: RuleYAML, text: err.Error()}
+			p = &yamlError{line: 1, rule: RuleYAML, text: err.Error()}
 		}
 		s.fault(SeverityError, b.line+p.line-1, p.rule, p.text, cmp.Or(p.fix, "correct the YAML of this line; text with colons or quotes needs quotes around it"))
 		return

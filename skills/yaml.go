@@ -15,8 +15,8 @@ const (
 	maxValues  = 2_000
 )
 
-// yamlProblem is why a text cannot be taken as YAML, with its line in that text, from 1.
-type yamlProblem struct {
+// yamlError is why a text cannot be taken as YAML, with its line in that text, from 1.
+type yamlError struct {
 	line int
 	rule Rule
 	text string
@@ -24,7 +24,7 @@ type yamlProblem struct {
 }
 
 // Error gives the reason.
-func (p *yamlProblem) Error() string { return p.text }
+func (p *yamlError) Error() string { return p.text }
 
 // field is one top-level entry of a mapping.
 type field struct {
@@ -38,7 +38,7 @@ type field struct {
 func parseMapping(text string) (fields []field, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the parser's own fault must not end the search
-			fields, err = nil, &yamlProblem{line: 1, rule: RuleYAML, text: fmt.Sprintf("the YAML parser failed: %v", r)}
+			fields, err = nil, &yamlError{line: 1, rule: RuleYAML, text: fmt.Sprintf("the YAML parser failed: %v", r)}
 		}
 	}()
 	file, err := parser.ParseBytes([]byte(text), 0, parser.AllowDuplicateMapKey())
@@ -49,7 +49,7 @@ func parseMapping(text string) (fields []field, err error) {
 		return nil, nil
 	}
 	if len(file.Docs) > 1 {
-		return nil, &yamlProblem{line: 1, rule: RuleYAML, text: "more than one YAML document", fix: "keep one"}
+		return nil, &yamlError{line: 1, rule: RuleYAML, text: "more than one YAML document", fix: "keep one"}
 	}
 	c := converter{left: maxValues}
 	root := file.Docs[0].Body
@@ -58,7 +58,7 @@ func parseMapping(text string) (fields []field, err error) {
 	}
 	m, ok := root.(ast.MapNode)
 	if !ok {
-		return nil, &yamlProblem{line: lineOfNode(root), rule: RuleYAML, text: "the frontmatter is no mapping", fix: "write fields as key: value, one a line"}
+		return nil, &yamlError{line: lineOfNode(root), rule: RuleYAML, text: "the frontmatter is no mapping", fix: "write fields as key: value, one a line"}
 	}
 	seen := map[string]bool{}
 	for it := m.MapRange(); it.Next(); {
@@ -68,7 +68,7 @@ func parseMapping(text string) (fields []field, err error) {
 		}
 		f := field{key: key, line: lineOfNode(it.Key())}
 		if seen[key] {
-			return nil, &yamlProblem{line: f.line, rule: RuleDuplicate, text: fmt.Sprintf("%s is given twice", key), fix: "keep one of the two"}
+			return nil, &yamlError{line: f.line, rule: RuleDuplicate, text: fmt.Sprintf("%s is given twice", key), fix: "keep one of the two"}
 		}
 		seen[key] = true
 		if f.value, err = c.convert(it.Value(), 1); err != nil {
@@ -84,7 +84,7 @@ type converter struct{ left int }
 
 func (c *converter) convert(n ast.Node, depth int) (any, error) {
 	if c.left--; c.left < 0 || depth > maxNesting {
-		return nil, &yamlProblem{line: lineOfNode(n), rule: RuleSize, text: fmt.Sprintf("the frontmatter has more than %d values or is nested deeper than %d", maxValues, maxNesting)}
+		return nil, &yamlError{line: lineOfNode(n), rule: RuleSize, text: fmt.Sprintf("the frontmatter has more than %d values or is nested deeper than %d", maxValues, maxNesting)}
 	}
 	switch n := n.(type) {
 	case nil, *ast.NullNode:
@@ -114,7 +114,7 @@ func (c *converter) convert(n ast.Node, depth int) (any, error) {
 	case ast.MapNode:
 		return c.mapping(n, depth)
 	}
-	return nil, &yamlProblem{
+	return nil, &yamlError{
 		line: lineOfNode(n), rule: RuleYAML, text: fmt.Sprintf("%s is not part of the format", nodeName(n)),
 		fix: "write the value out, in quotes if it is text",
 	}
@@ -128,7 +128,7 @@ func (c *converter) mapping(n ast.MapNode, depth int) (any, error) {
 			key = s.Value
 		}
 		if _, twice := out[key]; twice {
-			return nil, &yamlProblem{line: lineOfNode(it.Key()), rule: RuleDuplicate, text: fmt.Sprintf("%s is given twice", key), fix: "keep one of the two"}
+			return nil, &yamlError{line: lineOfNode(it.Key()), rule: RuleDuplicate, text: fmt.Sprintf("%s is given twice", key), fix: "keep one of the two"}
 		}
 		v, err := c.convert(it.Value(), depth+1)
 		if err != nil {
@@ -162,8 +162,8 @@ func lineOfNode(n ast.Node) int {
 }
 
 // problemOf takes line and message from an error of the YAML library.
-func problemOf(err error) *yamlProblem {
-	p := &yamlProblem{line: 1, rule: RuleYAML, text: err.Error()}
+func problemOf(err error) *yamlError {
+	p := &yamlError{line: 1, rule: RuleYAML, text: err.Error()}
 	var ye yaml.Error
 	if errors.As(err, &ye) {
 		p.text = ye.GetMessage()

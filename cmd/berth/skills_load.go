@@ -118,11 +118,9 @@ func (l *skillLoad) at(ctx context.Context, p string) (skills.Discovery, error) 
 	if err != nil {
 		return skills.Discovery{}, err
 	}
-	root := p
-	if rel, err := filepath.Rel(dir, abs); err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
-		root = abs
-	} else {
-		root = rel
+	root, err := filepath.Rel(dir, abs)
+	if err != nil || root == ".." || strings.HasPrefix(root, "../") {
+		root = abs // outside the workspace, with a mount of its own
 	}
 	return skills.Discover(ctx, b, []skills.Root{{Path: root, Kind: skills.KindWorkspace, Needed: true}}, nil, opts)
 }

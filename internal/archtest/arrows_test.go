@@ -65,7 +65,7 @@ func house() []room {
 		{at: "attachments/mediastore", may: []string{"fsbridge"}, outside: true, because: "it keeps contents and knows nobody who wants them"},
 		{at: "attachments", may: []string{"attachments/mediastore", "fsbridge"}, because: "it knows bridges and nobody who makes them, and no binding"},
 		{at: "skills", may: []string{"fsbridge"}, outside: true, because: "it knows bridges and no sandbox"},
-		{at: "skills/probe", may: []string{"fsbridge", "skills"}, because: "commands are run by a function that is passed in"},
+		{at: "skills/probe", may: []string{"fsbridge", "sandbox", "skills"}, because: "it knows sandboxes and no backend"},
 		{at: "skills/mirror", may: []string{"fsbridge", "sandbox", "skills"}, because: "it knows sandboxes and no backend"},
 		{at: "remoteworkspace", may: []string{"attachments", "fsbridge", "skills"}, because: "it knows bridges and nobody who makes them"},
 		{at: "cmd/berth/...", may: []string{"attachments/...", "fsbridge/...", "sandbox/...", "gitenv", "internal/...", "remoteworkspace/...", "skills/..."}, outside: true},

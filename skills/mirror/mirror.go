@@ -22,7 +22,7 @@ import (
 // copies are not taken for skills of the workspace.
 const DefaultDir = ".berth/skills"
 
-// ErrForeign: the directory holds files that were not put there by Sync.
+// ErrForeign says that the directory holds files that were not put there by Sync.
 var ErrForeign = errors.New("the directory holds files of others")
 
 // Binds are the read-only binds that show loaded skills of this machine below target, an absolute

@@ -238,7 +238,7 @@ func (b breaking) Declares(c fsbridge.Capability) bool { return c != fsbridge.Ca
 
 // A connection that is cut anywhere leaves nothing that a second call does not put right.
 func TestSyncCut(t *testing.T) {
-	for n := int64(0); n < 12; n++ {
+	for n := range int64(12) {
 		p := newPlace(t)
 		p.sync(t, skills.Policy{})
 		whole := p.to

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -215,12 +216,8 @@ func (s *copying) apply(ctx context.Context, wanted, write []file, remove []stri
 		after.Files[f.to] = f.digest
 	}
 	during := manifest{Version: 1, Files: map[string]fsbridge.Digest{}}
-	for p, d := range s.before.Files {
-		during.Files[p] = d
-	}
-	for p, d := range after.Files {
-		during.Files[p] = d
-	}
+	maps.Copy(during.Files, s.before.Files)
+	maps.Copy(during.Files, after.Files)
 	if err := s.record(ctx, during); err != nil {
 		return err
 	}

@@ -2,7 +2,7 @@
 // [Here] for this machine, [Shell] for one that runs commands, [Path] for one whose files can be
 // seen and that has no shell.
 //
-// The package knows no sandbox: commands are run by a function that is passed in.
+// [In] puts the last two together for a sandbox.
 package probe
 
 import (
