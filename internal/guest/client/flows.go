@@ -65,5 +65,6 @@ func (call *Call) feed(r io.Reader) error {
 	}
 }
 
-// feedChunk is what is read from an input at a time.
-const feedChunk = 32 << 10
+// feedChunk is what is read from an input at a time: as much as makes a frame of 32 KiB, which
+// an SSH connection carries in one packet. One byte more would cost a packet of its own.
+const feedChunk = 32<<10 - wire.HeaderSize - 1
