@@ -126,6 +126,6 @@ func (r *relay) carry(to, from net.Conn) {
 	}
 	_ = to.Close()
 	_ = from.Close()
-	for range line { //nolint:revive // lets the reader end
+	for range line { // lets the reader end
 	}
 }
