@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
-	"strings"
 
 	"github.com/workberth/workberth/fsbridge"
 	"github.com/workberth/workberth/internal/guest/client"
@@ -296,8 +295,8 @@ func (g *generation) awayFacts() map[string]string {
 	if c := g.away.copied; c != nil {
 		delete(facts, "leftOut")
 		facts["copy"] = c.describe(g.Resolved.Spec)
-		if len(c.left) > 0 {
-			facts["leftOut"] = fmt.Sprintf("%d: %s", len(c.left), strings.Join(c.left[:min(len(c.left), maxNamed)], ", "))
+		if c.Skipped > 0 {
+			facts["leftOut"] = fmt.Sprintf("%d: %s", c.Skipped, c.LeftOut())
 		}
 	}
 	if facts["copy"] == "" {

@@ -10,7 +10,7 @@ import (
 )
 
 // dirPrefix begins the names of the directories with the sockets of tunnels.
-const dirPrefix = "berth-ssh-"
+const dirPrefix = "berth-tunnel-"
 
 // staleAfter is how old a directory must be that nobody holds, to be removed: one that has just been made
 // may be held in a moment.

@@ -149,7 +149,7 @@ func (p *Packer) entry(ctx context.Context, name string) error {
 // header describes an entry.
 func (p *Packer) header(name string, info fs.FileInfo, kind byte) *tar.Header {
 	return &tar.Header{
-		Typeflag: kind, Name: name, Mode: modeOf(info), ModTime: info.ModTime(),
+		Typeflag: kind, Name: name, Mode: Mode(info), ModTime: info.ModTime(),
 		Uid: p.owner.UID, Gid: p.owner.GID, Format: tar.FormatPAX,
 	}
 }
@@ -233,9 +233,9 @@ func (p *Packer) skip(name, why string) {
 	}
 }
 
-// modeOf is a file's mode as an archive has it, without the bits that give a program the
+// Mode is a file's mode as an archive has it, without the bits that give a program the
 // rights of its owner.
-func modeOf(info fs.FileInfo) int64 {
+func Mode(info fs.FileInfo) int64 {
 	mode := int64(info.Mode().Perm())
 	if info.IsDir() && info.Mode()&fs.ModeSticky != 0 {
 		mode |= 0o1000

@@ -1,10 +1,10 @@
-package container
+package seed
 
 import (
 	"archive/tar"
 	"bytes"
-	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,24 +13,21 @@ import (
 	"testing"
 )
 
-// copyOf copies a directory into an archive and gives what is in it.
-func copyOf(t *testing.T, dir string) (*copier, map[string]*tar.Header, error) {
+// packedOf copies a directory into an archive and gives what is in it.
+func packedOf(t *testing.T, dir string) (*Packer, map[string]*tar.Header, error) {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	info, err := root.Stat(".")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out bytes.Buffer
-	c := &copier{ctx: t.Context(), root: root, w: tar.NewWriter(&out), uid: 7, gid: 8, links: map[inode]string{}}
-	if err := c.dir(".", info); err != nil {
+	w := tar.NewWriter(&out)
+	c := NewPacker(w, root, Owner{UID: 7, GID: 8})
+	if err := c.Below(t.Context()); err != nil {
 		return c, nil, err
 	}
-	if err := c.w.Close(); err != nil {
+	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
 	entries := map[string]*tar.Header{}
@@ -58,7 +55,7 @@ func TestCopy(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	c, entries, err := copyOf(t, dir)
+	c, entries, err := packedOf(t, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,8 +73,8 @@ func TestCopy(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"d/out", "abs", "up"} {
-		if entries[name] != nil || !slices.ContainsFunc(c.left, func(s string) bool { return strings.HasPrefix(s, name+" ") }) {
-			t.Errorf("%s: %+v, left out %q", name, entries[name], c.left)
+		if entries[name] != nil || !slices.ContainsFunc(c.Done().Left, func(s string) bool { return strings.HasPrefix(s, fmt.Sprintf("%q ", name)) }) {
+			t.Errorf("%s: %+v, left out %q", name, entries[name], c.Done().Left)
 		}
 	}
 }
@@ -98,7 +95,7 @@ func TestCopyWhileChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &copier{root: root}
+	c := NewPacker(nil, root, Owner{})
 	for what, put := range map[string]func() error{
 		"a link out": func() error { return os.Symlink(secret, filepath.Join(dir, "f")) },
 		"another":    func() error { return os.WriteFile(filepath.Join(dir, "f"), []byte("g"), 0o644) },
@@ -111,35 +108,3 @@ func TestCopyWhileChanged(t *testing.T) {
 		}
 	}
 }
-
-// A stream of frames gives the output in order, hands errors on, and refuses what is no frame.
-func TestAttached(t *testing.T) {
-	frame := func(kind byte, text string) string {
-		h := [frameHeader]byte{kind}
-		binary.BigEndian.PutUint32(h[4:], uint32(len(text)))
-		return string(h[:]) + text
-	}
-	for stream, want := range map[string]struct {
-		out, err string
-		fails    bool
-	}{
-		frame(1, "ab") + frame(2, "oops") + frame(1, "") + frame(1, "cd"): {out: "abcd", err: "oops"},
-		frame(1, "ab") + frame(1, "cd")[:9]:                               {out: "abc", fails: true},
-		frame(1, "ab") + "\x01\x00":                                       {out: "ab", fails: true},
-		frame(2, "ab")[:9]:                                                {err: "a", fails: true},
-		frame(3, "no such thing"):                                         {fails: true},
-		"HTTP/1.1 400 Bad":                                                {fails: true},
-		frame(0, "x"):                                                     {fails: true},
-		"":                                                                {},
-	} {
-		var said bytes.Buffer
-		out, err := io.ReadAll(Attached(nopCloser{io.Discard}, strings.NewReader(stream), &said))
-		if string(out) != want.out || said.String() != want.err || (err != nil) != want.fails {
-			t.Errorf("%q: %q, %q, %v", stream, out, said.String(), err)
-		}
-	}
-}
-
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }
