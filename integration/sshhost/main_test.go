@@ -22,7 +22,13 @@ var built string //nolint:gochecknoglobals // set once by TestMain
 
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
+// builtVar tells the processes of a suite where the programs are.
+const builtVar = "BERTH_TEST_BUILT"
+
 func runTests(m *testing.M) int {
+	if built = os.Getenv(builtVar); built != "" {
+		return m.Run()
+	}
 	dir, err := os.MkdirTemp("", "berth-host-bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -38,6 +44,10 @@ func runTests(m *testing.M) int {
 		}
 	}
 	built = dir
+	if err := os.Setenv(builtVar, dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return m.Run()
 }
 

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/workberth/workberth/sandbox"
@@ -51,25 +50,6 @@ func TestConformance(t *testing.T) {
 			}
 			return b
 		},
-		Adapt: func(_ testing.TB, spec *sandbox.Spec) { adapt(&spec.Config) },
+		Adapt: func(_ testing.TB, spec *sandbox.Spec) { backendtest.Unconfined(&spec.Config, DefaultConfig()) },
 	})
-}
-
-// adapt leaves out what the suite asks for by default and only walls can keep.
-func adapt(c *sandbox.Config) {
-	d, all := DefaultConfig(), sandbox.DefaultConfig()
-	if c.Network == all.Network {
-		c.Network = d.Network
-	}
-	if c.SeccompProfile == all.SeccompProfile {
-		c.SeccompProfile = d.SeccompProfile
-	}
-	if slices.Equal(c.Tmpfs, all.Tmpfs) {
-		c.Tmpfs = nil
-	}
-	if c.Limits.Pids == all.Limits.Pids {
-		c.Limits.Pids = 0
-	}
-	c.ReadOnlyRoot = false
-	c.AllowDangerous = append(slices.Clone(c.AllowDangerous), d.AllowDangerous...)
 }

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -95,25 +94,6 @@ func open(t testing.TB, state string, log *slog.Logger) *Backend {
 	return b
 }
 
-// adapt leaves out what the suite asks for by default and only walls can keep.
-func adapt(c *sandbox.Config) {
-	d, all := DefaultConfig(), sandbox.DefaultConfig()
-	if c.Network == all.Network {
-		c.Network = d.Network
-	}
-	if c.SeccompProfile == all.SeccompProfile {
-		c.SeccompProfile = d.SeccompProfile
-	}
-	if slices.Equal(c.Tmpfs, all.Tmpfs) {
-		c.Tmpfs = nil
-	}
-	if c.Limits.Pids == all.Limits.Pids {
-		c.Limits.Pids = 0
-	}
-	c.ReadOnlyRoot = false
-	c.AllowDangerous = append(slices.Clone(c.AllowDangerous), d.AllowDangerous...)
-}
-
 const waivedUmask = "the mask is that of the account's login, not this process's"
 
 // suiteConfig is the configuration for the server of the suite: the one that was started by
@@ -137,7 +117,7 @@ func runSuite(t *testing.T, config string) {
 		Name: Name, Remote: true,
 		New: func(t testing.TB, o backendtest.Options) sandbox.Backend { return open(t, o.StateDir, o.Logger) },
 		Adapt: func(_ testing.TB, spec *sandbox.Spec) {
-			adapt(&spec.Config)
+			backendtest.Unconfined(&spec.Config, DefaultConfig())
 			spec.Config.SSH, spec.Config.SSHConfig = "host", config
 		},
 		Waive: map[string]string{
