@@ -41,6 +41,9 @@ func NewGroup(s Settings, opts Options) *Group {
 		g.log = slog.New(slog.DiscardHandler)
 	}
 	g.dialling <- struct{}{}
+	if s.Ignored != "" {
+		g.log.Warn("the system's SSH configuration does not count", "host", s.Name, "error", s.Ignored)
+	}
 	return g
 }
 

@@ -16,35 +16,47 @@ import (
 // configFiles are the parsed files, the more important first.
 type configFiles []*ssh_config.Config
 
-func openConfig(destination string, env Environment) (configFiles, error) {
-	paths := []string{filepath.Join(env.Home, ".ssh", "config"), env.SystemConfig}
-	explicit := env.ConfigFile != ""
+// openConfig reads the files. ignored tells why the system's does not count.
+func openConfig(destination string, env Environment) (files configFiles, ignored string, err error) {
+	if strings.EqualFold(env.ConfigFile, "none") {
+		return nil, "", nil
+	}
+	own, system := env.ConfigFile, ""
+	if own == "" {
+		own, system = filepath.Join(env.Home, ".ssh", "config"), env.SystemConfig
+	}
+	parsed, err := parseConfig(own)
 	switch {
-	case strings.EqualFold(env.ConfigFile, "none"):
-		return nil, nil
-	case explicit:
-		paths = []string{env.ConfigFile}
+	case err == nil:
+		files = append(files, parsed)
+	case env.ConfigFile == "" && errors.Is(err, fs.ErrNotExist):
+	default:
+		return nil, "", &ConfigError{Host: destination, Err: err}
 	}
-	var files configFiles
-	for _, path := range paths {
-		if path == "" {
-			continue
-		}
-		data, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) && !explicit {
-			continue
-		}
-		if err == nil {
-			var parsed *ssh_config.Config
-			if parsed, err = ssh_config.DecodeBytes(data); err == nil {
-				files = append(files, parsed)
-				continue
-			}
-			err = fmt.Errorf("%s: %w", path, err)
-		}
-		return nil, &ConfigError{Host: destination, Err: err}
+	if system == "" {
+		return files, "", nil
 	}
-	return files, nil
+	parsed, err = parseConfig(system)
+	switch {
+	case err == nil:
+		files = append(files, parsed)
+	case !errors.Is(err, fs.ErrNotExist):
+		// The user did not write it and may be unable to change it.
+		ignored = err.Error()
+	}
+	return files, ignored, nil
+}
+
+func parseConfig(path string) (*ssh_config.Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := ssh_config.DecodeBytes(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return parsed, nil
 }
 
 // lookup reads keywords about one host. The first failure is kept.

@@ -76,6 +76,9 @@ type Settings struct {
 	// AliveCountMax how many may stay without an answer. A zero interval sends none.
 	AliveInterval time.Duration
 	AliveCountMax int
+	// Ignored tells why the system's configuration does not count, empty when it does. It
+	// may have what is not understood here, as "Match final"; the user's own must not.
+	Ignored string
 }
 
 // Address is HOST:PORT.
@@ -89,11 +92,13 @@ func (s Settings) String() string { return s.User + "@" + s.Address() }
 // Errors: a *[DestinationError] for a text that is none, a *[ConfigError] for a
 // configuration that cannot be used.
 func Read(destination string, env Environment) (Settings, error) {
-	files, err := openConfig(destination, env)
+	files, ignored, err := openConfig(destination, env)
 	if err != nil {
 		return Settings{}, err
 	}
-	return read(destination, env, files, true)
+	s, err := read(destination, env, files, true)
+	s.Ignored = ignored
+	return s, err
 }
 
 func read(destination string, env Environment, files configFiles, follow bool) (Settings, error) {

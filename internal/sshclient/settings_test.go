@@ -148,6 +148,10 @@ func TestConfigFiles(t *testing.T) {
 	if s := p.read("you@box:4"); s.Port != 4 || s.User != "you" {
 		t.Errorf("the destination before all: port %d, user %s", s.Port, s.User)
 	}
+	p.file("system", "Match final all\n Port 5\n")
+	if s := p.read("other"); s.Port != 22 || !strings.Contains(s.Ignored, p.path("system")) {
+		t.Errorf("a system's file that is not understood: port %d, ignored %q", s.Port, s.Ignored)
+	}
 	p.env.ConfigFile = p.file("other", "Host box\n Port 3\n")
 	if s := p.read("box"); s.Port != 3 || s.User != "me" {
 		t.Errorf("a file that was named, alone: port %d, user %s", s.Port, s.User)
