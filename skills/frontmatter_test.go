@@ -145,6 +145,7 @@ func TestFields(t *testing.T) {
 		{"name: x\ndescription: d\nmetadata:\n   a: 1\n  b: 2", "yaml", ""},
 		{"name: x\ndescription: d\nmetadata: {openclaw: {os: [linux], requires: {bins: ['a b']}}}", "requirements", "x"},
 		{"name: x\ndescription: d\nmetadata: {openclaw: {requires: 3}}", "requirements", "x"},
+		{"name: x\ndescription: d\nmetadata: {openclaw: {requires: {bins: " + "'" + strings.Repeat("b ", 70) + "'}}}", "requirements", "x"},
 		{"name: " + strings.Repeat("x", 65) + "\ndescription: d", "name", ""},
 		{"a: " + strings.Repeat("[", 60) + strings.Repeat("]", 60) + "\nname: x\ndescription: d", "size", ""},
 	} {

@@ -19,6 +19,13 @@ type Requirements struct {
 	Env []string `json:"env,omitempty"`
 }
 
+const (
+	// maxNeeds bounds each list of a skill's requirements, maxAsked what all skills of a machine
+	// may ask of it, each in names.
+	maxNeeds = 64
+	maxAsked = 20_000
+)
+
 // vendors are the keys of metadata below which requirements stand, in the order they are looked
 // for: ours, and those of programs whose skills are common.
 func vendors() []string { return []string{"berth", "openclaw", "clawdbot", "moltbot", "clawdis"} }
@@ -93,6 +100,10 @@ func words(v any, valid func(string) bool, bad func(what string)) []string {
 		bad("is neither a text nor a list")
 		return nil
 	}
+	if len(list) > maxNeeds {
+		bad(fmt.Sprintf("has %d names, at most %d are possible", len(list), maxNeeds))
+		return nil
+	}
 	var out []string
 	for _, x := range list {
 		w, ok := x.(string)
@@ -116,7 +127,8 @@ func platform(p string) string {
 	return p
 }
 
-// needs collects what all skills ask of a machine, sorted.
+// needs collects what all skills ask of a machine, sorted. What is beyond maxAsked is not asked,
+// and so not met.
 func needs(list []Skill, also Request) Request {
 	ask := Request{Binaries: slices.Clone(also.Binaries), Env: slices.Clone(also.Env)}
 	for _, s := range list {
@@ -129,6 +141,7 @@ func needs(list []Skill, also Request) Request {
 	for _, l := range []*[]string{&ask.Binaries, &ask.Env} {
 		slices.Sort(*l)
 		*l = slices.Compact(*l)
+		*l = (*l)[:min(len(*l), maxAsked)]
 	}
 	return ask
 }

@@ -87,12 +87,16 @@ func (l *skillLoad) list(ctx context.Context, opts skills.Options) (skills.Listi
 	if err != nil {
 		return skills.Listing{}, err
 	}
-	opts.Parallel = localParallel
-	installed, err := skills.Discover(ctx, b, l.gatewayRoots(), probe.Here{Getenv: l.a.getenv}, opts)
-	if err != nil {
-		return skills.Listing{}, err
+	found := []skills.Discovery{ws}
+	if b != nil {
+		opts.Parallel = localParallel
+		installed, err := skills.Discover(ctx, b, l.gatewayRoots(), probe.Here{Getenv: l.a.getenv}, opts)
+		if err != nil {
+			return skills.Listing{}, err
+		}
+		found = append(found, installed)
 	}
-	return skills.Select(skills.Policy{Allow: l.settings.Allow, Deny: l.settings.Deny}, ws, installed)
+	return skills.Select(skills.Policy{Allow: l.settings.Allow, Deny: l.settings.Deny}, found...)
 }
 
 // at finds what is at one path, in the sandbox or on this machine.
@@ -213,7 +217,8 @@ func (l *skillLoad) workspaceDir() (string, error) {
 	return filepath.Abs(ws)
 }
 
-// gateway is the bridge to the installed and bundled roots of this machine.
+// gateway is the bridge to the installed and bundled roots of this machine, nil where there are
+// none.
 func (l *skillLoad) gateway() (fsbridge.Bridge, error) {
 	if l.here != nil {
 		return l.here, nil
@@ -221,6 +226,9 @@ func (l *skillLoad) gateway() (fsbridge.Bridge, error) {
 	var dirs []string
 	for _, r := range l.gatewayRoots() {
 		dirs = append(dirs, r.Path)
+	}
+	if len(dirs) == 0 {
+		return nil, nil //nolint:nilnil // there is nothing to read
 	}
 	b, err := l.open(nil, dirs)
 	if err != nil {

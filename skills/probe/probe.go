@@ -63,8 +63,8 @@ func empty(ask skills.Request) skills.Facts {
 // exist is ErrNoShell; an exit code other than zero is an error.
 type Run func(ctx context.Context, argv []string) ([]byte, error)
 
-// Shell asks with one command, whatever is asked for. Nothing of a skill is part of the script:
-// names are arguments.
+// Shell asks with one command, whatever is asked for (with a few at the same time where it is more
+// than 100 kB of names). Nothing of a skill is part of the script: names are arguments.
 type Shell struct {
 	Run Run
 	// Platform is the system where the machine has no uname to say it.
@@ -95,12 +95,31 @@ func (s Shell) Probe(ctx context.Context, ask skills.Request) (skills.Facts, err
 	if err := valid(ask); err != nil {
 		return skills.Facts{}, err
 	}
-	argv := append([]string{"sh", "-c", script, "sh", fmt.Sprint(len(ask.Binaries))}, ask.Binaries...)
-	out, err := s.Run(ctx, append(argv, ask.Env...))
-	if err != nil {
-		return skills.Facts{}, err
+	parts := split(ask)
+	outs, errs := make([][]byte, len(parts)), make([]error, len(parts))
+	var wg sync.WaitGroup
+	for i, part := range parts {
+		wg.Go(func() {
+			argv := append([]string{"sh", "-c", script, "sh", fmt.Sprint(len(part.Binaries))}, part.Binaries...)
+			outs[i], errs[i] = s.Run(ctx, append(argv, part.Env...))
+		})
 	}
-	f, whole := empty(ask), false
+	wg.Wait()
+	f := empty(ask)
+	for i := range parts {
+		if errs[i] != nil {
+			return skills.Facts{}, errs[i]
+		}
+		if err := s.answer(outs[i], &f); err != nil {
+			return skills.Facts{}, err
+		}
+	}
+	return f, nil
+}
+
+// answer adds what one command has answered to the facts.
+func (s Shell) answer(out []byte, f *skills.Facts) error {
+	whole := false
 	for line := range bytes.Lines(out) {
 		kind, name, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
 		switch kind {
@@ -119,9 +138,31 @@ func (s Shell) Probe(ctx context.Context, ask skills.Request) (skills.Facts, err
 		}
 	}
 	if !whole {
-		return skills.Facts{}, errors.New("the answer of its shell was cut short")
+		return errors.New("the answer of its shell was cut short")
 	}
-	return f, nil
+	return nil
+}
+
+// maxNames bounds the names of one command, in bytes: systems bound its arguments.
+const maxNames = 100_000
+
+// split makes parts of a request that fit into a command each; there is at least one.
+func split(ask skills.Request) []skills.Request {
+	parts, size := []skills.Request{{}}, 0
+	add := func(name string, to func(*skills.Request) *[]string) {
+		if size += len(name) + 1; size > maxNames {
+			parts, size = append(parts, skills.Request{}), len(name)+1
+		}
+		list := to(&parts[len(parts)-1])
+		*list = append(*list, name)
+	}
+	for _, b := range ask.Binaries {
+		add(b, func(r *skills.Request) *[]string { return &r.Binaries })
+	}
+	for _, e := range ask.Env {
+		add(e, func(r *skills.Request) *[]string { return &r.Env })
+	}
+	return parts
 }
 
 // valid refuses names that a shell could take for something else.

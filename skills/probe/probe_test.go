@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"github.com/workberth/workberth/fsbridge"
@@ -72,6 +73,25 @@ func TestShell(t *testing.T) {
 		if runs != 1 {
 			t.Errorf("%v: %d commands", shell, runs)
 		}
+	}
+}
+
+// More names than a command may have are asked for by several.
+func TestManyNames(t *testing.T) {
+	many := ask()
+	for i := range 20_000 {
+		many.Binaries = append(many.Binaries, fmt.Sprintf("tool-with-a-long-name-%05d", i))
+	}
+	var runs atomic.Int64
+	run := func(ctx context.Context, argv []string) ([]byte, error) {
+		runs.Add(1)
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+		cmd.Env = []string{"PATH=" + "/usr/bin", "SET=1"}
+		return cmd.Output()
+	}
+	f, err := probe.Shell{Run: run}.Probe(t.Context(), many)
+	if err != nil || runs.Load() != 6 || len(f.Binaries) != 20_005 || !f.Env["SET"] || !f.Binaries["test"] || f.Binaries["missing"] {
+		t.Errorf("%d commands, %d answers, %v", runs.Load(), len(f.Binaries), err)
 	}
 }
 
