@@ -12,6 +12,7 @@ import (
 
 	"github.com/workberth/workberth/internal/owner"
 	"github.com/workberth/workberth/sandbox"
+	"github.com/workberth/workberth/sandbox/ssh"
 )
 
 // newSandbox is "berth sandbox".
@@ -70,7 +71,7 @@ func (a *app) printSandboxes(all []sandbox.Info, jsonOut bool) error {
 			continue
 		}
 		rows = append(rows, []string{
-			string(i.ID), string(i.State), scopeWord(i), string(i.Config.Access), i.LastUsed.Local().Format(time.DateTime), i.Workspace,
+			string(i.ID), string(i.State), scopeWord(i), string(i.Config.Access), i.LastUsed.Local().Format(time.DateTime), ssh.Written(i.Workspace),
 		})
 	}
 	if jsonOut {
@@ -182,7 +183,7 @@ func (a *app) printInfo(i sandbox.Info) error {
 	line("state", string(i.State))
 	line("detail", i.Detail)
 	line("scope", scopeWord(i))
-	line("workspace", i.Workspace+" (access "+string(i.Config.Access)+")")
+	line("workspace", ssh.Written(i.Workspace)+" (access "+string(i.Config.Access)+")")
 	line("workdir", i.Workdir)
 	line("network", i.Config.Network)
 	line("seccomp", i.Config.SeccompProfile)

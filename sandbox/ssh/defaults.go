@@ -47,6 +47,14 @@ func Workspace(p string) string {
 	return path.Join(HomePrefix, p)
 }
 
+// Written is a workspace as people write it: with "~" for HomePrefix.
+func Written(workspace string) string {
+	if rest, ok := strings.CutPrefix(workspace, HomePrefix); ok && (rest == "" || rest[0] == '/') {
+		return "~" + rest
+	}
+	return workspace
+}
+
 // Facts are what validation asks about the host. Nothing of this machine counts: paths are
 // taken as they are written, and what is not there is found out by the start.
 func Facts() sandbox.HostFacts {
