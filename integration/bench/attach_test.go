@@ -35,7 +35,7 @@ func BenchmarkAttach(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = server.Close() }()
+	b.Cleanup(func() { _ = server.Close() }) // after the sandbox, whose end asks the host
 	store, fact := attachBig(b, filepath.Join(dir, "media"), size)
 	ws := filepath.Join(dir, "ws")
 	if err := os.Mkdir(ws, 0o755); err != nil {
