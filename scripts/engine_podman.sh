@@ -79,19 +79,18 @@ engine_podman_rootless() {
 	while getent passwd "$uid" >/dev/null || [ -n "$(ps -o pid= -u "$uid")" ]; do uid=$((uid + 1)); done
 	chown -R "$uid:$uid" "$dir"
 	echo "$uid" >"$dir/uid"
-	cp -r /etc/passwd /etc/group "$dir/"
-	echo "berth-rootless:x:$uid:$uid::$dir/home:/bin/sh" >>"$dir/passwd"
-	echo "berth-rootless:x:$uid:" >>"$dir/group"
-	echo "berth-rootless:200000000:65536" | tee "$dir/subuid" >"$dir/subgid"
+	# The whole directory: a file that is mounted over another loses its place when somebody renames a
+	# new one over that, as every program does that adds a user.
+	cp -a /etc "$dir/etc"
+	echo "berth-rootless:x:$uid:$uid::$dir/home:/bin/sh" >>"$dir/etc/passwd"
+	echo "berth-rootless:x:$uid:" >>"$dir/etc/group"
+	echo "berth-rootless:200000000:65536" | tee "$dir/etc/subuid" >"$dir/etc/subgid"
 	# shellcheck disable=SC2016 # the other shell expands it
 	inside='
 		set -e
 		dir=$1 uid=$2
 		shift 2
-		for file in passwd group subuid subgid; do
-			[ -e "/etc/$file" ] || touch "/etc/$file"
-			mount --bind "$dir/$file" "/etc/$file"
-		done
+		mount --bind "$dir/etc" /etc
 		mount -t tmpfs tmpfs /dev/shm
 		cd /
 		exec setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"'
