@@ -325,6 +325,13 @@ const maxProbe = 1 << 20
 // runIn runs the commands of a prober in a sandbox.
 func runIn(h *owner.Handle) probe.Run {
 	return func(ctx context.Context, argv []string) ([]byte, error) {
+		info, err := h.Info(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if why := info.Runtime["commands"]; strings.HasPrefix(why, "none") {
+			return nil, fmt.Errorf("%w: %s", probe.ErrNoCommands, why)
+		}
 		out := &boundedOutput{}
 		p, err := h.Runner().Start(ctx, proc.Spec{Argv: argv}, proc.IO{Stdout: out})
 		var start *proc.StartError

@@ -74,7 +74,7 @@ type machine struct {
 	bridge fsbridge.Bridge
 }
 
-func newMachine(t *testing.T) *machine {
+func newMachine(t *testing.T, opts sshtest.Options) *machine {
 	t.Helper()
 	sshtest.Available(t)
 	built, err := helper()
@@ -84,9 +84,8 @@ func newMachine(t *testing.T) *machine {
 	tools := t.TempDir()
 	write(t, tools, "only-there", "#!/bin/sh\n", 0o755)
 	m := &machine{dir: t.TempDir()}
-	m.server = sshtest.Start(t, sshtest.Options{ExtraConfig: []string{
-		"SetEnv XDG_CACHE_HOME=" + t.TempDir() + " PATH=" + tools + ":/usr/bin:/bin",
-	}})
+	opts.ExtraConfig = []string{"SetEnv XDG_CACHE_HOME=" + t.TempDir() + " PATH=" + tools + ":/usr/bin:/bin"}
+	m.server = sshtest.Start(t, opts)
 	s := m.server
 	config := filepath.Join(s.Dir, "config")
 	write(t, s.Dir, "config", fmt.Sprintf("Host far\n  HostName %s\n  Port %d\n  User %s\n  IdentityFile %s\n  IdentitiesOnly yes\n  IdentityAgent none\n  UserKnownHostsFile %s\n  GlobalKnownHostsFile none\n",
@@ -128,7 +127,7 @@ func (m *machine) load(ctx context.Context) (skills.Discovery, error) {
 // nothing local is used in its place.
 func TestOverSSH(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t)
+	m := newMachine(t, sshtest.Options{})
 	front := func(name, requires string) string {
 		return "---\nname: " + name + "\ndescription: d\nmetadata:\n  berth: {requires: " + requires + "}\n---\n"
 	}
@@ -173,6 +172,30 @@ func TestOverSSH(t *testing.T) {
 	_, err = all.LoadSkills(ctx, dir, func(context.Context, string) (skills.Discovery, error) { asked = true; return skills.Discovery{}, nil })
 	if !errors.Is(err, remoteworkspace.ErrUnavailable) || asked {
 		t.Errorf("cut off: %v, local asked: %v", err, asked)
+	}
+}
+
+// SKL-02 SKL-04: a host that serves SFTP and runs no commands: skills are found, and those that need
+// something miss it.
+func TestOverSFTPAlone(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, sshtest.Options{SFTPOnly: true})
+	write(t, m.dir, "skills/plain/SKILL.md", "---\nname: plain\ndescription: d\n---\n", 0o644)
+	write(t, m.dir, "skills/plain/deep/er/x.txt", "x", 0o644)
+	write(t, m.dir, "skills/needy/SKILL.md", "---\nname: needy\ndescription: d\nmetadata: {berth: {os: linux, requires: {bins: sh}}}\n---\n", 0o644)
+	d, err := m.load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := skills.Select(skills.Policy{}, d)
+	if err != nil || len(l.Verdicts) != 2 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	if v := l.Verdicts[0]; v.State != skills.StateMissing || len(v.Missing) != 2 {
+		t.Errorf("%s: %s %q", v.Name, v.State, v.Missing)
+	}
+	if v := l.Verdicts[1]; v.State != skills.StateLoaded || len(v.Resources) != 1 || v.Resources[0].Path != "deep/er/x.txt" {
+		t.Errorf("%+v", v)
 	}
 }
 

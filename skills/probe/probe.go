@@ -27,6 +27,9 @@ import (
 // ErrNoShell is what a Run gives when there is no program of that name.
 var ErrNoShell = errors.New("there is no shell")
 
+// ErrNoCommands is what a Run gives where the machine runs no commands at all.
+var ErrNoCommands = errors.New("it runs no commands")
+
 // Here asks this machine.
 type Here struct {
 	// Getenv reads the environment.
@@ -255,7 +258,8 @@ func absent(err error) bool {
 	return slices.ContainsFunc([]error{fs.ErrNotExist, fs.ErrPermission, fsbridge.ErrOutsideRoot, syscall.ENOTDIR}, func(e error) bool { return errors.Is(err, e) })
 }
 
-// Either asks with a command and, where there is no shell, by files.
+// Either asks with a command and, where there is no shell, by files. Where no commands run, nothing
+// is there.
 type Either struct {
 	Shell Shell
 	Path  Path
@@ -264,8 +268,11 @@ type Either struct {
 // Probe implements skills.Prober.
 func (e Either) Probe(ctx context.Context, ask skills.Request) (skills.Facts, error) {
 	f, err := e.Shell.Probe(ctx, ask)
-	if errors.Is(err, ErrNoShell) {
+	switch {
+	case errors.Is(err, ErrNoShell):
 		return e.Path.Probe(ctx, ask)
+	case errors.Is(err, ErrNoCommands):
+		return empty(ask), nil
 	}
 	return f, err
 }

@@ -137,6 +137,9 @@ func TestPath(t *testing.T) {
 	if _, err := e.Path.Probe(ctx, ask()); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
+	e.Shell.Run = func(context.Context, []string) ([]byte, error) { return nil, probe.ErrNoCommands }
+	f, err = e.Probe(t.Context(), ask())
+	check(t, f, err, "", "map[folder:false missing:false no-tool:false our-tool:false test:false] map[EMPTY:false SET:false UNSET:false]")
 	broken := errors.New("broken")
 	e.Shell.Run = func(context.Context, []string) ([]byte, error) { return nil, broken }
 	if _, err := e.Probe(t.Context(), ask()); !errors.Is(err, broken) {

@@ -18,7 +18,8 @@ const (
 )
 
 // In asks a sandbox, with one command, or by its files where the image has no shell. b is a bridge
-// of the sandbox.
+// of the sandbox. One that runs no commands has nothing that a skill could use: its platform is not
+// known either.
 func In(sb sandbox.Sandbox, b fsbridge.Bridge) Either {
 	return Either{
 		Shell: Shell{Platform: "linux", Run: func(ctx context.Context, argv []string) ([]byte, error) { return run(ctx, sb, argv) }},
@@ -31,6 +32,8 @@ func run(ctx context.Context, sb sandbox.Sandbox, argv []string) ([]byte, error)
 	r, err := sandbox.Run(ctx, sb, sandbox.Command{Argv: argv}, nil, sandbox.RunOptions{Timeout: runTime, OutputLimit: maxAnswer})
 	var start *sandbox.StartError
 	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil, fmt.Errorf("%w: %w", ErrNoCommands, err)
 	case errors.As(err, &start) && (start.Reason == sandbox.StartNoCommand || start.Reason == sandbox.StartNotExecutable):
 		return nil, fmt.Errorf("%w: %w", ErrNoShell, err)
 	case err != nil:
