@@ -164,6 +164,7 @@ func TestOverSSH(t *testing.T) {
 		t.Errorf("%s: there is %q, nowhere is %q, %d in all", d.Platform, states["there"], states["nowhere"], len(states))
 	}
 	m.sync(t)
+	m.watch(t)
 
 	m.server.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -196,6 +197,27 @@ func TestOverSFTPAlone(t *testing.T) {
 	}
 	if v := l.Verdicts[1]; v.State != skills.StateLoaded || len(v.Resources) != 1 || v.Resources[0].Path != "deep/er/x.txt" {
 		t.Errorf("%+v", v)
+	}
+}
+
+// watch sees a skill that is made on the machine.
+func (m *machine) watch(t *testing.T) {
+	t.Helper()
+	w, err := skills.Watch(t.Context(), m.bridge, []skills.Root{{Path: "skills"}, {Path: ".agents/skills"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, m.dir, ".agents/skills/new/SKILL.md", "---\nname: new\ndescription: d\n---\n", 0o644)
+	select {
+	case _, ok := <-w.Changed():
+		if !ok {
+			t.Errorf("the watcher has ended: %v", w.Err())
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("a new skill is not told")
+	}
+	if err := w.Close(); err != nil || w.Err() != nil {
+		t.Errorf("%v, %v", err, w.Err())
 	}
 }
 
