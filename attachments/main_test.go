@@ -16,13 +16,17 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pkg/sftp"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/workberth/workberth/attachments"
 	"github.com/workberth/workberth/attachments/mediastore"
 	"github.com/workberth/workberth/fsbridge"
 	"github.com/workberth/workberth/fsbridge/local"
+	"github.com/workberth/workberth/fsbridge/sftpfs"
 	"github.com/workberth/workberth/internal/helperbin"
+	"github.com/workberth/workberth/internal/sshtest"
 	"github.com/workberth/workberth/sandbox"
 	"github.com/workberth/workberth/sandbox/bubblewrap"
 )
@@ -74,6 +78,35 @@ func places(t *testing.T, test func(t *testing.T, p place)) {
 		t.Parallel()
 		test(t, bubblewrapPlace(t))
 	})
+	t.Run("sftp", func(t *testing.T) {
+		t.Parallel()
+		test(t, sftpPlace(t))
+	})
+}
+
+// sftpPlace is served by OpenSSH's SFTP server alone.
+func sftpPlace(t testing.TB) place {
+	t.Helper()
+	sshtest.Available(t)
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(sshtest.Program(t, "sftp-server"), "-e", "-u", "022") //nolint:noctx // ends with its input
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Wait() })
+	c, err := sftp.NewClientPipe(out, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return place{root: root, cut: func() { _ = c.Close() }, open: func(_ context.Context, assert fsbridge.AssertFunc) (fsbridge.Bridge, error) {
+		return sftpfs.New(c, sftpfs.Options{Mounts: fsbridge.MountTable{{Path: root, Kind: fsbridge.MountWorkspace}}, Assert: assert})
+	}}
 }
 
 func localPlace(t testing.TB) place {
@@ -129,9 +162,25 @@ func bubblewrapSandbox(ctx context.Context, root, helper, ws string) (sandbox.Sa
 	return b.Ensure(ctx, sandbox.Spec{Scope: sandbox.ScopeSession, Session: "test", Workspace: ws, Config: sandbox.DefaultConfig()})
 }
 
+// quickDir is a directory in memory where there is room: what survives a crash is for the tests of
+// the store itself.
+func quickDir(t testing.TB) string {
+	t.Helper()
+	var st unix.Statfs_t
+	if unix.Statfs("/dev/shm", &st) != nil || st.Bavail*uint64(st.Bsize) < 1<<30 {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp("/dev/shm", "attachments-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 func openStore(t testing.TB, limit int64) *mediastore.Store {
 	t.Helper()
-	s, err := mediastore.Open(mediastore.Options{Dir: filepath.Join(t.TempDir(), "media"), Limit: limit})
+	s, err := mediastore.Open(mediastore.Options{Dir: filepath.Join(quickDir(t), "media"), Limit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
