@@ -17,8 +17,8 @@ import (
 type suiteTest struct{ dir, name string }
 
 // suiteTests finds the tests that call bridgetest.Run or backendtest.Run, themselves or through
-// functions of their package. A second look at a target as another user, TestXOrdinaryUser, is left
-// out.
+// functions of their package. A second look at a target as another user, TestXOrdinaryUser, or with
+// its engine on another machine, TestXElsewhere, is left out.
 func suiteTests(root string) ([]suiteTest, error) {
 	packages := map[string]map[string]*ast.FuncDecl{} // by directory and name
 	err := eachTestFile(root, func(f testFile) error {
@@ -36,7 +36,7 @@ func suiteTests(root string) ([]suiteTest, error) {
 	for dir, functions := range packages {
 		for name := range functions {
 			if strings.HasPrefix(name, "Test") && !strings.HasSuffix(name, "OrdinaryUser") &&
-				callsSuite(functions, name, map[string]bool{}) {
+				!strings.HasSuffix(name, "Elsewhere") && callsSuite(functions, name, map[string]bool{}) {
 				out = append(out, suiteTest{dir, name})
 			}
 		}

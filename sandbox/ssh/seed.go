@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/workberth/workberth/internal/guest/seed"
@@ -39,11 +38,11 @@ func (b *Backend) seed(ctx context.Context, g *sshclient.Group, spec sandbox.Spe
 		}
 	}
 	err = finish(ctx, c)
-	switch {
-	case err == nil && packErr == nil:
-	case strings.Contains(c.session.Stderr(), "file exists"):
-		return nil, nil // somebody else was faster, with a whole copy
-	default:
+	if err != nil || packErr != nil {
+		// Somebody else may have been faster, with a whole copy.
+		if exists, e := b.exists(ctx, g, spec); e == nil && exists {
+			return nil, nil
+		}
 		return nil, &sandbox.Problem{
 			Field: "seed", What: fmt.Sprintf("workspace %q on %s could not be filled from %q", spec.Workspace, g.Settings(), spec.Config.Seed),
 			Rule: errors.Join(packErr, err).Error(), Remedy: "nothing was left there; mend it and try again", Err: errors.Join(sandbox.ErrUnavailable, packErr, err),
