@@ -51,6 +51,16 @@ func (h *hostKeys) name() string {
 	return h.s.Address()
 }
 
+// names are all under which a key may be known: on another port than the usual one, a key
+// that is known for the host without a port counts as well.
+func (h *hostKeys) names() []string {
+	names := []string{h.name()}
+	if h.s.HostKeyAlias == "" && h.s.Port != 22 {
+		names = append(names, net.JoinHostPort(h.s.Host, "22"))
+	}
+	return names
+}
+
 // algorithms are those of the keys that are known, then all others: a server that has
 // several keys shows the known one. Certificates are asked for only where an authority is
 // known that could have signed them.
@@ -58,7 +68,9 @@ func (h *hostKeys) algorithms() []string {
 	supported := ssh.SupportedAlgorithms().HostKeys
 	var known []string
 	if h.db != nil {
-		known = h.db.HostKeyAlgorithms(h.name())
+		for _, name := range h.names() {
+			known = append(known, h.db.HostKeyAlgorithms(name)...)
+		}
 		known = slices.DeleteFunc(known, func(a string) bool { return !slices.Contains(supported, a) })
 	}
 	for _, a := range supported {
@@ -97,7 +109,21 @@ func (h *hostKeys) look(remote net.Addr, key ssh.PublicKey) error {
 	if h.db == nil {
 		return &xknownhosts.KeyError{}
 	}
-	return h.db.HostKeyCallback()(h.name(), remote, key)
+	var first error
+	for _, name := range h.names() {
+		err := h.db.HostKeyCallback()(name, remote, key)
+		var revoked *xknownhosts.RevokedError
+		if err == nil || errors.As(err, &revoked) {
+			return err
+		}
+		if first == nil {
+			first = err
+		}
+		if knownhosts.IsHostKeyChanged(err) {
+			break // what is known for the port decides
+		}
+	}
+	return first
 }
 
 // where tells where the keys stand that were expected.

@@ -57,6 +57,33 @@ func TestUnknownKey(t *testing.T) {
 	}
 }
 
+// On another port than the usual one a key counts that is known for the host without a port,
+// and nothing else that is.
+func TestKeyWithoutPort(t *testing.T) {
+	sshtest.Available(t)
+	t.Parallel()
+	s := sshtest.Start(t, sshtest.Options{})
+	plain := func(key ssh.PublicKey) string { return knownhosts.Line([]string{s.Host}, key) + "\n" }
+	other := sshtest.NewKey(t, "ed25519").Public()
+	p := newPlace(t, host("box", s, "UserKnownHostsFile ~/known"))
+	for _, c := range []struct {
+		known string
+		want  error
+	}{
+		{plain(s.HostKeys[0].Public()), nil},
+		{plain(other), ErrHostKeyUnknown},
+		{line(s, other) + plain(s.HostKeys[0].Public()), ErrHostKeyChanged},
+	} {
+		p.file("known", c.known)
+		err := p.connect("box", Options{})
+		if c.want == nil && err != nil {
+			t.Errorf("%q: %v", c.known, err)
+		} else if c.want != nil {
+			refused(t, err, c.want)
+		}
+	}
+}
+
 // What accept-new writes is read by us and by OpenSSH. C095
 func TestAcceptNew(t *testing.T) {
 	sshtest.Available(t)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // packedOf copies a directory into an archive and gives what is in it.
@@ -106,5 +107,28 @@ func TestCopyWhileChanged(t *testing.T) {
 		if f, err := c.open("f", info, 0); err == nil {
 			t.Errorf("%s: opened %s", what, f.Name())
 		}
+	}
+}
+
+// What a killed helper has left goes with a later copy, and what may be at work stays.
+func TestStaleHalves(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "odd [name]*")
+	old, young := filepath.Join(dir, halfPrefix+"old"), filepath.Join(dir, halfPrefix+"young")
+	long := time.Now().Add(-2 * staleAfter)
+	if err := errors.Join(os.MkdirAll(filepath.Join(old, "d"), 0o755), os.Mkdir(young, 0o755), os.Chmod(filepath.Join(old, "d"), 0), os.Chtimes(old, long, long)); err != nil {
+		t.Fatal(err)
+	}
+	var archive bytes.Buffer
+	if _, err := Pack(t.Context(), &archive, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	if err := Unpack(&archive, filepath.Join(dir, "ws")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the old one: %v", err)
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Errorf("the young one: %v", err)
 	}
 }

@@ -10,10 +10,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// halfPrefix begins the name of a copy that is not whole.
+const halfPrefix = ".berth-seed-"
+
+// staleAfter is how old a half copy is that is certainly not being written.
+const staleAfter = 7 * 24 * time.Hour
 
 // copyBuffer is how much of a file is moved at a time, in bytes.
 const copyBuffer = 256 << 10
@@ -29,9 +36,10 @@ func Unpack(r io.Reader, dir string) (err error) {
 	if err := os.MkdirAll(parent, 0o777); err != nil {
 		return err
 	}
+	removeStale(parent)
 	var raw [6]byte
 	_, _ = rand.Read(raw[:]) // never fails
-	half := filepath.Join(parent, ".berth-seed-"+hex.EncodeToString(raw[:]))
+	half := filepath.Join(parent, halfPrefix+hex.EncodeToString(raw[:]))
 	if err := os.Mkdir(half, 0o700); err != nil {
 		return err
 	}
@@ -60,6 +68,22 @@ func Unpack(r io.Reader, dir string) (err error) {
 		return &fs.PathError{Op: "unpack", Path: dir, Err: err}
 	}
 	return nil
+}
+
+// removeStale removes half copies that nobody has written to for long: their helper was
+// killed. What cannot be removed stays for the next.
+func removeStale(parent string) {
+	stale, _ := filepath.Glob(filepath.Join(globQuote(parent), halfPrefix+"*"))
+	for _, dir := range stale {
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() && time.Since(info.ModTime()) > staleAfter {
+			_ = removeAll(dir)
+		}
+	}
+}
+
+// globQuote makes a path one that a pattern takes literally.
+func globQuote(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 // directory is one whose mode and time are set last: it may have to be written to first.
