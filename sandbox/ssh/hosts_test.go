@@ -341,3 +341,35 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// C099: a server that has gone, or is silent, keeps nobody from closing.
+func TestCloseWithoutServer(t *testing.T) {
+	for name, take := range map[string]func(*sshtest.Server){
+		"gone":   (*sshtest.Server).Stop,
+		"silent": (*sshtest.Server).Pause,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, sshtest.Options{}, "ServerAliveInterval 1", "ServerAliveCountMax 2", "ConnectTimeout 2")
+			sb := r.ensure(t.TempDir())
+			bridge, err := sb.Bridge(r.ctx, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := bridge.WriteFile(r.ctx, "f", make([]byte, 1<<20)); err != nil {
+				t.Fatal(err)
+			}
+			take(r.server)
+			t.Cleanup(r.server.Resume)
+			_ = sb.Close() // that what runs there is unknown is told by Err
+			select {
+			case <-sb.Done():
+			case <-r.ctx.Done():
+				t.Fatal("it does not end")
+			}
+			if err := sb.Err(); !errors.Is(err, sandbox.ErrGone) {
+				t.Errorf("Err: %v", err)
+			}
+		})
+	}
+}
