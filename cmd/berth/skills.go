@@ -44,37 +44,48 @@ what is there.`,
 }
 
 func newSkillsLs(a *app, s *skillsFlags) *cobra.Command {
-	return &cobra.Command{
+	var watch bool
+	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List every SKILL.md found, with its verdict",
 		Args:  exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if watch {
+				return a.watchSkills(cmd.Context(), s)
+			}
 			l, err := a.listSkills(cmd.Context(), s, skills.Options{NoHashes: true})
 			if err != nil {
 				return err
 			}
-			if s.jsonOut {
-				return a.printSkillsJSON(l)
-			}
-			rows := make([][]string, 0, len(l.Verdicts))
-			faults := 0
-			for _, v := range l.Verdicts {
-				faults += len(v.Faults)
-				name := v.Name
-				if name == "" {
-					name = "-"
-				}
-				rows = append(rows, []string{name, string(v.State), string(v.Kind), v.File, why(v)})
-			}
-			if err := table(a.stdout, []string{"NAME", "STATE", "KIND", "FILE", "WHY"}, rows); err != nil {
-				return err
-			}
-			if n := faults + len(l.Notices); n > 0 {
-				fmt.Fprintf(a.stderr, "berth: %d faults; see them with: berth skills check\n", n)
-			}
-			return nil
+			return a.printSkills(s, l)
 		},
 	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "list again after every change, until interrupted")
+	return cmd
+}
+
+// printSkills prints a listing, for people or as JSON.
+func (a *app) printSkills(s *skillsFlags, l skills.Listing) error {
+	if s.jsonOut {
+		return a.printSkillsJSON(l)
+	}
+	rows := make([][]string, 0, len(l.Verdicts))
+	faults := 0
+	for _, v := range l.Verdicts {
+		faults += len(v.Faults)
+		name := v.Name
+		if name == "" {
+			name = "-"
+		}
+		rows = append(rows, []string{name, string(v.State), string(v.Kind), v.File, why(v)})
+	}
+	if err := table(a.stdout, []string{"NAME", "STATE", "KIND", "FILE", "WHY"}, rows); err != nil {
+		return err
+	}
+	if n := faults + len(l.Notices); n > 0 {
+		fmt.Fprintf(a.stderr, "berth: %d faults; see them with: berth skills check\n", n)
+	}
+	return nil
 }
 
 // why is the first reason of a verdict.
