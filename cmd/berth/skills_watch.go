@@ -51,7 +51,7 @@ func (a *app) watchSkills(ctx context.Context, s *skillsFlags) error {
 		if !s.jsonOut {
 			fmt.Fprintln(a.stdout)
 		}
-		ok := true
+		var ok bool
 		select {
 		case <-ctx.Done():
 			return nil
