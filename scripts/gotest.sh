@@ -4,7 +4,7 @@
 #   scripts/gotest.sh short         every package with -short
 #   scripts/gotest.sh race          the same under the race detector, but for the integration tests
 #   scripts/gotest.sh full          every package but those, with all rounds, sizes and crowds
-#   scripts/gotest.sh containers    the suites of the container backends, several engines at a time
+#   scripts/gotest.sh containers    the suites of containers and of SSH hosts, several at a time
 #   scripts/gotest.sh integration   the end-to-end tests, which drive programs built beforehand
 #
 # Further arguments go to `go test`. Where BERTH_REQUIRE_ENGINES=1 is set, a test that lacks an
@@ -12,11 +12,17 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 need_go
 
-# units prints every package but the integration tests.
-units() { go list ./... | grep -v '/integration\(/\|$\)'; }
+# units prints every package but the integration tests, those that take longest first: what is begun
+# last would be waited for alone.
+units() {
+	local all
+	all=$(go list ./... | grep -v '/integration\(/\|$\)')
+	grep '/sandbox/' <<<"$all"
+	grep -v '/sandbox/' <<<"$all"
+}
 
 # The suites of these take minutes and wait most of the time: they run side by side.
-containers='/sandbox/\(docker\|podman\)$'
+containers='/sandbox/\(docker\|podman\|ssh\)$'
 
 # So do many of the others, so that more packages than processors are tested at a time.
 packages=$(($(nproc) + 2))
@@ -42,14 +48,17 @@ short)
 	exec go test -short -skip '^TestElsewhere$' "$@" ./...
 	;;
 race)
-	# Engines are waited for, and other users do the same: once, in the other rounds, is enough.
-	# aferofs is left to the full round: its suites over memory take minutes under the detector.
-	once="$containers\|/sandbox/ssh\$"
+	# Engines are waited for, and other users do the same: once, in the other rounds, is enough. The
+	# suites of aferofs and the suite's own tests are left to the full round: they take minutes under the
+	# detector. The suite of backends runs on bubblewrap here, and on the others without the detector.
+	elsewhere='/fsbridge/\(aferofs\|bridgetest\)$'
+	suite="$containers\|/sandbox/local\$"
 	# shellcheck disable=SC2046 # one word per package
-	CGO_ENABLED=1 go test -race -short -count=1 -timeout 20m -p "$packages" -skip '^TestEngines?$|^TestConformanceOrdinaryUser$' "$@" $(units | grep -v "/fsbridge/aferofs\$\|$once") || status=1
-	# The suite runs on these without the detector only.
+	CGO_ENABLED=1 go test -race -short -count=1 -timeout 20m -p "$packages" -skip '^TestConformance|Five$|Rootless$|Elsewhere$' "$@" $(units | grep "$suite") &
+	beside=$!
 	# shellcheck disable=SC2046
-	CGO_ENABLED=1 go test -race -short -count=1 -timeout 20m -skip '^TestConformance|Five$|Rootless$|Elsewhere$' "$@" $(units | grep "$once") || status=1
+	CGO_ENABLED=1 go test -race -short -count=1 -timeout 20m -p "$packages" -skip '^TestEngines?$|^TestConformanceOrdinaryUser$' "$@" $(units | grep -v "$elsewhere\|$suite") || status=1
+	wait "$beside" || status=1
 	exit "$status"
 	;;
 full)
