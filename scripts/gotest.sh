@@ -99,6 +99,7 @@ containers)
 	{
 		lane docker-elsewhere ./sandbox/docker -short -run "^Test(Cases|Forwarded|Asked)?Elsewhere\$/^($special|streams|revoke|crash)\$" "$@" || bad=1
 		lane podman-elsewhere ./sandbox/podman -short -run "^Test(Cases|Forwarded|Asked)?Elsewhere\$/^($special|access|revoke)\$" "$@" || bad=1
+		lane ssh ./sandbox/ssh -short "$@" || bad=1
 		exit "${bad:-0}"
 	} &
 	pids+=($!)
