@@ -31,6 +31,11 @@ type rig struct {
 func newRig(t *testing.T, opts sshtest.Options, lines ...string) *rig {
 	t.Helper()
 	opts = ownCache(t, opts)
+	if opts.Account != nil { // its number may have been another account's before
+		cache := fallbackCache(opts.Account.UID)
+		_ = os.RemoveAll(cache)
+		t.Cleanup(func() { _ = os.RemoveAll(cache) }) // after the sandboxes have ended
+	}
 	r := &rig{t: t, server: sshtest.Start(t, opts), log: &bytes.Buffer{}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -69,7 +74,10 @@ func (r *rig) ensure(workspace string, change ...func(*sandbox.Spec)) sandbox.Sa
 	if err != nil {
 		r.t.Fatalf("Ensure: %v\nserver: %s\nlog: %s", err, r.server.Log(), r.log)
 	}
-	r.t.Cleanup(func() { _ = sb.Close() })
+	r.t.Cleanup(func() {
+		_ = sb.Close() // a test may have closed it
+		<-sb.Done()
+	})
 	return sb
 }
 
@@ -170,7 +178,6 @@ func TestHomeWithoutRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	cache := fallbackCache(account.UID)
-	t.Cleanup(func() { _ = os.RemoveAll(cache) }) // after the sandbox has ended
 	r.exact(r.ensure(ws))
 	info, err := os.Stat(cache)
 	if err != nil || info.Mode().Perm() != 0o700 {
