@@ -5,18 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/pkg/sftp"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
@@ -24,40 +18,12 @@ import (
 	"github.com/workberth/workberth/attachments/mediastore"
 	"github.com/workberth/workberth/fsbridge"
 	"github.com/workberth/workberth/fsbridge/local"
-	"github.com/workberth/workberth/fsbridge/sftpfs"
-	"github.com/workberth/workberth/internal/helperbin"
-	"github.com/workberth/workberth/internal/sshtest"
-	"github.com/workberth/workberth/sandbox"
-	"github.com/workberth/workberth/sandbox/bubblewrap"
+	"github.com/workberth/workberth/internal/helpertest"
+	"github.com/workberth/workberth/internal/sandboxtest"
 )
 
-// helperDir has the guest helper, built once.
-var helperDir = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "attachments-helper-")
-	if err != nil {
-		return "", err
-	}
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, helperbin.Name), "github.com/workberth/workberth/cmd/berth-guest")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return dir, fmt.Errorf("build the helper: %w\n%s", err, out)
-	}
-	return dir, os.Chmod(dir, 0o755)
-})
-
 func TestMain(m *testing.M) {
-	if args := os.Getenv(stageEnv); args != "" { // a process of TestKilledWhileStaging
-		os.Exit(stageForever(strings.Split(args, "\n")))
-	}
-	code := m.Run()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	if dir, _ := helperDir(); dir != "" {
-		_ = os.RemoveAll(dir)
-	}
-	os.Exit(code)
+	os.Exit(helpertest.Main(m, func() error { return goleak.Find() }))
 }
 
 // place is a workspace and how it is reached.
@@ -76,7 +42,7 @@ func places(t *testing.T, test func(t *testing.T, p place)) {
 	})
 	t.Run("bubblewrap", func(t *testing.T) {
 		t.Parallel()
-		test(t, bubblewrapPlace(t))
+		test(t, sandboxPlace(t, sandboxtest.Bubblewrap))
 	})
 	t.Run("sftp", func(t *testing.T) {
 		t.Parallel()
@@ -87,26 +53,8 @@ func places(t *testing.T, test func(t *testing.T, p place)) {
 // sftpPlace is served by OpenSSH's SFTP server alone.
 func sftpPlace(t testing.TB) place {
 	t.Helper()
-	sshtest.Available(t)
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(sshtest.Program(t, "sftp-server"), "-e", "-u", "022") //nolint:noctx // ends with its input
-	in, err1 := cmd.StdinPipe()
-	out, err2 := cmd.StdoutPipe()
-	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Wait() })
-	c, err := sftp.NewClientPipe(out, in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return place{root: root, cut: func() { _ = c.Close() }, open: func(_ context.Context, assert fsbridge.AssertFunc) (fsbridge.Bridge, error) {
-		return sftpfs.New(c, sftpfs.Options{Mounts: fsbridge.MountTable{{Path: root, Kind: fsbridge.MountWorkspace}}, Assert: assert})
-	}}
+	root, open, cut := sandboxtest.SFTP(t)
+	return place{root: root, open: open, cut: cut}
 }
 
 func localPlace(t testing.TB) place {
@@ -120,46 +68,12 @@ func localFactory(root string) fsbridge.Factory {
 	}
 }
 
-func need(t testing.TB, what string, err error) {
+// sandboxPlace is a workspace in a sandbox.
+func sandboxPlace(t testing.TB, kind sandboxtest.Kind) place {
 	t.Helper()
-	if err == nil {
-		return
-	}
-	if os.Getenv("BERTH_REQUIRE_ENGINES") == "1" {
-		t.Fatalf("%s: %v", what, err)
-	}
-	t.Skipf("%s: %v", what, err)
-}
-
-func bubblewrapPlace(t testing.TB) place {
-	t.Helper()
-	_, err := exec.LookPath("bwrap")
-	need(t, "bubblewrap is not installed", err)
-	helper, err := helperDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := os.MkdirTemp("", "at-") // short: a socket's path is bounded
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(root) })
-	ws := filepath.Join(root, "ws")
-	if err := os.Mkdir(ws, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	sb, err := bubblewrapSandbox(t.Context(), root, filepath.Join(helper, helperbin.Name), ws)
-	need(t, "no sandbox", err)
-	t.Cleanup(func() { _ = sb.Close() })
-	return place{root: ws, open: sb.Bridge, cut: func() { _ = sb.Close() }}
-}
-
-func bubblewrapSandbox(ctx context.Context, root, helper, ws string) (sandbox.Sandbox, error) {
-	b, err := bubblewrap.New(bubblewrap.Options{StateDir: filepath.Join(root, "state"), HelperPath: helper})
-	if err != nil {
-		return nil, err
-	}
-	return b.Ensure(ctx, sandbox.Spec{Scope: sandbox.ScopeSession, Session: "test", Workspace: ws, Config: sandbox.DefaultConfig()})
+	p := sandboxtest.New(t, kind)
+	sb := p.Sandbox(t)
+	return place{root: p.Root, open: sb.Bridge, cut: func() { _ = sb.Close() }}
 }
 
 // quickDir is a directory in memory where there is room: what survives a crash is for the tests of
@@ -239,38 +153,6 @@ func notePaths(t testing.TB, n attachments.Note) (names, paths []string) {
 		names, paths = append(names, name), append(paths, path)
 	}
 	return names, paths
-}
-
-// tree maps the files below dir to their content.
-func tree(t testing.TB, dir string) map[string]string {
-	t.Helper()
-	found := map[string]string{}
-	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		data, err := os.ReadFile(p)
-		found[strings.TrimPrefix(p, dir+"/")] = string(data)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
-func wantTree(t testing.TB, dir string, want map[string]string) {
-	t.Helper()
-	got := tree(t, dir)
-	for name, data := range want {
-		if is, ok := got[name]; !ok || is != data {
-			t.Errorf("%s: %s of %d bytes, want %d", name, map[bool]string{true: "a file", false: "nothing"}[ok], len(is), len(data))
-		}
-		delete(got, name)
-	}
-	for name := range got {
-		t.Errorf("%s is there", strconv.Quote(name))
-	}
 }
 
 // full are the operations of a bridge that the package uses.

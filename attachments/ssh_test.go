@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -15,54 +13,9 @@ import (
 
 	"github.com/workberth/workberth/attachments"
 	"github.com/workberth/workberth/attachments/mediastore"
-	"github.com/workberth/workberth/internal/helperbin"
-	"github.com/workberth/workberth/internal/sshtest"
+	"github.com/workberth/workberth/internal/sandboxtest"
 	"github.com/workberth/workberth/sandbox"
-	"github.com/workberth/workberth/sandbox/ssh"
 )
-
-// sshPlace is a workspace on a machine reached over OpenSSH: this one.
-func sshPlace(t testing.TB) (place, *sshtest.Server, sandbox.Sandbox) {
-	t.Helper()
-	sshtest.Available(t)
-	server := sshtest.Start(t, sshtest.Options{ExtraConfig: []string{"SetEnv XDG_CACHE_HOME=" + t.TempDir()}})
-	config := filepath.Join(server.Dir, "client_config")
-	text := fmt.Sprintf("Host host\n  HostName %s\n  Port %d\n  User %s\n  IdentityFile %s\n  IdentitiesOnly yes\n  IdentityAgent none\n  UserKnownHostsFile %s\n  GlobalKnownHostsFile none\n",
-		server.Host, server.Port, server.User, server.IdentityFile, server.KnownHostsFile)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	helper, err := helperDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := ssh.New(ssh.Options{
-		StateDir: filepath.Join(t.TempDir(), "state"), Getenv: func(string) string { return "" },
-		Helper: func(arch string) (helperbin.Helper, error) {
-			if arch != runtime.GOARCH {
-				return helperbin.Helper{}, fmt.Errorf("no helper for %s in tests", arch)
-			}
-			return helperbin.For("linux", arch, helperbin.Options{Env: func(name string) string {
-				if name == helperbin.EnvPath {
-					return filepath.Join(helper, helperbin.Name)
-				}
-				return ""
-			}})
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := t.TempDir()
-	cfg := ssh.DefaultConfig()
-	cfg.SSH, cfg.SSHConfig = "host", config
-	sb, err := b.Ensure(t.Context(), sandbox.Spec{Scope: sandbox.ScopeSession, Session: "test", Workspace: root, Config: cfg})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = sb.Close() })
-	return place{root: root, open: sb.Bridge, cut: func() { _ = sb.Close() }}, server, sb
-}
 
 // noise is content of its own for each number, quickly made.
 func noise(n, size int) []byte {
@@ -78,7 +31,8 @@ func noise(n, size int) []byte {
 // file is there too; a command on the host finds each under the path of the note. ATT-16 ATT-19 ATT-21 C133
 func TestOverSSH(t *testing.T) {
 	t.Parallel()
-	p, _, sb := sshPlace(t)
+	p := sandboxtest.New(t, sandboxtest.OpenSSH)
+	sb := p.Sandbox(t)
 	count, size := 1000, 100<<10
 	if testing.Short() {
 		count = 50
@@ -102,7 +56,7 @@ func TestOverSSH(t *testing.T) {
 	wg.Wait()
 	t.Logf("taken in: %v", time.Since(start))
 	var sent int64
-	prep := preparer(t, attachments.WorkspaceOptions{Store: s, CreateBridge: p.open, Progress: func(p attachments.Progress) {
+	prep := preparer(t, attachments.WorkspaceOptions{Store: s, CreateBridge: sb.Bridge, Progress: func(p attachments.Progress) {
 		if p.Sent == p.Fact.Size {
 			sent += p.Sent
 		}
@@ -155,7 +109,7 @@ func TestOverSSH(t *testing.T) {
 	if strings.Count(out, sum("the second turn's file")) != 2 {
 		t.Errorf("the host has:\n%s", out)
 	}
-	if got := len(tree(t, filepath.Join(p.root, "media/inbound"))); got != count+1 {
+	if got := len(sandboxtest.Tree(t, filepath.Join(p.Root, "media/inbound"))); got != count+1 {
 		t.Errorf("%d files, want %d", got, count+1)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/workberth/workberth/attachments"
 	"github.com/workberth/workberth/attachments/mediastore"
 	"github.com/workberth/workberth/fsbridge"
+	"github.com/workberth/workberth/internal/sandboxtest"
 )
 
 func unquote(s string) (v string, err error) {
@@ -60,7 +61,7 @@ func TestStage(t *testing.T) {
 			for _, f := range n.Files {
 				outcomes = append(outcomes, f.Outcome)
 			}
-			wantTree(t, p.root, want)
+			sandboxtest.WantTree(t, p.root, want)
 		}
 		if got := fmt.Sprint(outcomes); got != "[staged staged present staged staged present present present present present]" {
 			t.Errorf("outcomes %s", got)
@@ -70,7 +71,7 @@ func TestStage(t *testing.T) {
 			t.Fatal(err)
 		}
 		want[staged("a.txt", "3")] = "3"
-		wantTree(t, p.root, want)
+		sandboxtest.WantTree(t, p.root, want)
 		if !slices.Equal(facts, was) {
 			t.Error("the facts have changed")
 		}
@@ -129,7 +130,7 @@ func TestTaken(t *testing.T) {
 		if _, err := os.Lstat(filepath.Join(p.root, "nowhere")); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the target of a dangling link: %v", err)
 		}
-		wantTree(t, out, map[string]string{"f": "outside"})
+		sandboxtest.WantTree(t, out, map[string]string{"f": "outside"})
 	})
 }
 
@@ -158,7 +159,7 @@ func TestBadDirectory(t *testing.T) {
 				t.Errorf("case %d: %v", i, err)
 			}
 		}
-		wantTree(t, out, nil)
+		sandboxtest.WantTree(t, out, nil)
 	})
 }
 
@@ -201,7 +202,7 @@ func TestCapabilities(t *testing.T) {
 	if !errors.As(err, &un) || un.Capability != fsbridge.CapCreateFileExclusive || !errors.Is(err, attachments.ErrDispatchBlocked) {
 		t.Errorf("without exclusive creation: %v", err)
 	}
-	wantTree(t, p.root, nil)
+	sandboxtest.WantTree(t, p.root, nil)
 	least := open(func(b full) fsbridge.Bridge {
 		return struct {
 			fsbridge.Bridge
@@ -214,7 +215,7 @@ func TestCapabilities(t *testing.T) {
 			t.Errorf("with exclusive creation alone: %+v, %v", n, err)
 		}
 	}
-	wantTree(t, p.root, map[string]string{staged("a", "data"): "data"})
+	sandboxtest.WantTree(t, p.root, map[string]string{staged("a", "data"): "data"})
 	for _, o := range []attachments.WorkspaceOptions{{}, {Store: s}, {CreateBridge: p.open}, {Store: s, CreateBridge: p.open, Limit: -1}} {
 		if _, err := attachments.NewWorkspacePreparer(o); !errors.Is(err, attachments.ErrInvalid) {
 			t.Errorf("%+v: %v", o, err)
@@ -245,7 +246,7 @@ func TestStagingLimit(t *testing.T) {
 	if !errors.As(err, &le) || le.Limit != 50*mib || le.Actual != 50*mib+1 || !errors.Is(err, attachments.ErrDispatchBlocked) || !strings.Contains(err.Error(), `"over"`) {
 		t.Errorf("over the limit: %v", err)
 	}
-	wantTree(t, p.root, nil)
+	sandboxtest.WantTree(t, p.root, nil)
 	if _, err := prep.Prepare(t.Context(), turn(at)); err != nil {
 		t.Errorf("at the limit: %v", err)
 	}
@@ -294,7 +295,7 @@ func TestOutsideTheStore(t *testing.T) {
 			t.Errorf("required: %v", err)
 		}
 	}
-	wantTree(t, p.root, nil)
+	sandboxtest.WantTree(t, p.root, nil)
 }
 
 // Whichever check of the guard fails, the call fails, and no command follows. ATT-24 FSB-10
@@ -328,7 +329,7 @@ func TestGuard(t *testing.T) {
 			if !errors.Is(err, gone) || !errors.Is(err, attachments.ErrNotCurrent) || !errors.Is(err, attachments.ErrDispatchBlocked) || !n.Empty() {
 				t.Fatalf("%d checks: %+v, %v", allowed, n, err)
 			}
-			for name, data := range tree(t, p.root) {
+			for name, data := range sandboxtest.Tree(t, p.root) {
 				if data != "b" && len(data) != 300_000 {
 					t.Errorf("%d checks: half of %s was left", allowed, name)
 				}
@@ -392,7 +393,7 @@ func TestInterrupted(t *testing.T) {
 			if tc.ok != (err == nil) || !tc.ok && (!n.Empty() || !errors.Is(err, attachments.ErrDispatchBlocked) || !errors.Is(err, tc.err)) {
 				t.Errorf("note %+v, %v", n, err)
 			}
-			wantTree(t, p.root, tc.want)
+			sandboxtest.WantTree(t, p.root, tc.want)
 		})
 	}
 	t.Run("cannot be told", func(t *testing.T) {
@@ -437,7 +438,7 @@ func (d *dying) Lstat(ctx context.Context, path string) (fsbridge.FileInfo, erro
 // completes it. ATT-25
 func TestCut(t *testing.T) {
 	t.Parallel()
-	p := bubblewrapPlace(t)
+	p := sandboxPlace(t, sandboxtest.Bubblewrap)
 	s := openStore(t, 0)
 	data := strings.Repeat("0123456789abcdef", 1<<20)
 	f := ingest(t, s, "a.bin", "", data)
@@ -455,12 +456,12 @@ func TestCut(t *testing.T) {
 	if !errors.Is(err, fsbridge.ErrOutcomeUnknown) && !errors.Is(err, fsbridge.ErrUnavailable) {
 		t.Errorf("error %v", err)
 	}
-	wantTree(t, filepath.Join(p.root), nil)
+	sandboxtest.WantTree(t, filepath.Join(p.root), nil)
 	again := preparer(t, attachments.WorkspaceOptions{Store: s, CreateBridge: localFactory(p.root)})
 	if _, err := again.Prepare(t.Context(), turn(f)); err != nil {
 		t.Error(err)
 	}
-	wantTree(t, p.root, map[string]string{staged("a.bin", data): data})
+	sandboxtest.WantTree(t, p.root, map[string]string{staged("a.bin", data): data})
 }
 
 // The total time is one for all files, and its end blocks. ATT-25 ATT-29
@@ -478,7 +479,7 @@ func TestStageTimeout(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, attachments.ErrDispatchBlocked) || !n.Empty() || !strings.Contains(err.Error(), `"b"`) {
 		t.Errorf("note %+v, %v", n, err)
 	}
-	wantTree(t, p.root, map[string]string{staged("a", "a"): "a"})
+	sandboxtest.WantTree(t, p.root, map[string]string{staged("a", "a"): "a"})
 }
 
 // Several preparers of one workspace at once: each file once, and everybody gets the paths.
@@ -502,7 +503,7 @@ func TestConcurrentStage(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		wantTree(t, p.root, want)
+		sandboxtest.WantTree(t, p.root, want)
 	})
 }
 
@@ -519,5 +520,5 @@ func TestDamagedSource(t *testing.T) {
 	if !errors.Is(err, mediastore.ErrDamaged) || !errors.Is(err, attachments.ErrDispatchBlocked) {
 		t.Errorf("error %v", err)
 	}
-	wantTree(t, p.root, nil)
+	sandboxtest.WantTree(t, p.root, nil)
 }
