@@ -1,3 +1,3 @@
-// Package skills tests skills end to end: public skill sets as npm installs them, and a workspace on
-// a machine behind a real OpenSSH server.
+// Package skills tests skills end to end: public skill sets as npm installs them, and workspaces in
+// containers, behind OpenSSH and behind "berth host".
 package skills

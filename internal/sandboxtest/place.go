@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/workberth/workberth/internal/helpertest"
+	"github.com/workberth/workberth/internal/sshtest"
 	"github.com/workberth/workberth/sandbox"
 	"github.com/workberth/workberth/sandbox/bubblewrap"
 	"github.com/workberth/workberth/sandbox/docker"
@@ -30,13 +31,21 @@ const (
 	OpenSSH Kind = "openssh"
 	// Host is the ssh backend with the server of "berth host", which has the workspace in bubblewrap.
 	Host Kind = "host"
+	// FilesOnly is the ssh backend with OpenSSH's server when that serves SFTP and runs no commands.
+	FilesOnly Kind = "files-only"
 )
 
-// Kinds are all of them.
+// Kinds are those that run commands.
 func Kinds() []Kind { return []Kind{Bubblewrap, Docker, Podman, OpenSSH, Host} }
 
 // Overland reports whether there is a connection that can be cut.
-func (k Kind) Overland() bool { return k == OpenSSH || k == Host }
+func (k Kind) Overland() bool { return k == OpenSSH || k == Host || k == FilesOnly }
+
+// Binds reports whether directories of this machine can be bound.
+func (k Kind) Binds() bool { return !k.Overland() }
+
+// inside is the workspace in a confined sandbox.
+const inside = "/workspace"
 
 // image is in every engine that scripts/engines.sh starts.
 const image = "berth-busybox"
@@ -79,7 +88,9 @@ func New(t testing.TB, kind Kind) *Place {
 	case Podman:
 		p.Address = needEngine(t, "BERTH_TEST_PODMAN")
 	case OpenSSH:
-		p.openSSH(t)
+		p.openSSH(t, sshtest.Options{})
+	case FilesOnly:
+		p.openSSH(t, sshtest.Options{SFTPOnly: true})
 	case Host:
 		needProgram(t, "bwrap")
 		p.host(t)
@@ -87,6 +98,20 @@ func New(t testing.TB, kind Kind) *Place {
 		t.Fatalf("no kind %q", kind)
 	}
 	return p
+}
+
+// Inside is the root as commands of the sandbox see it.
+func (p *Place) Inside() string {
+	if p.Kind == OpenSSH || p.Kind == FilesOnly {
+		return p.Root
+	}
+	return inside
+}
+
+// Write puts a file into the workspace, behind the back of the sandbox.
+func (p *Place) Write(t testing.TB, name, text string, mode os.FileMode) {
+	t.Helper()
+	Write(t, p.Root, name, text, mode)
 }
 
 // Each runs a test with a workspace of each of the kinds, side by side.
@@ -109,7 +134,7 @@ func (p *Place) Open(ctx context.Context) (sandbox.Sandbox, io.Closer, error) {
 	c.Binds = append(c.Binds, p.Binds...)
 	ws := p.Root
 	if p.Kind == Host {
-		ws = hosted
+		ws = inside
 	}
 	sb, err := b.Ensure(ctx, sandbox.Spec{Scope: sandbox.ScopeSession, Session: "test", Workspace: ws, Config: c})
 	if err != nil {
@@ -146,7 +171,7 @@ func (p *Place) backend() (b sandbox.Backend, c sandbox.Config, err error) {
 	case Podman:
 		c.Image = image
 		b, err = podman.New(podman.Options{Host: p.Address, StateDir: p.State, HelperPath: helpertest.Path(), Getenv: getenv})
-	case OpenSSH, Host:
+	case OpenSSH, Host, FilesOnly:
 		c = ssh.DefaultConfig()
 		c.SSH, c.SSHConfig = "far", p.SSHConfig
 		b, err = ssh.New(ssh.Options{StateDir: p.State, Getenv: getenv, Helper: helpertest.ForArch})

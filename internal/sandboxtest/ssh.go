@@ -24,10 +24,11 @@ import (
 )
 
 // openSSH starts a server for the user that runs the test.
-func (p *Place) openSSH(t testing.TB) {
+func (p *Place) openSSH(t testing.TB, opts sshtest.Options) {
 	t.Helper()
 	sshtest.Available(t)
-	s := sshtest.Start(t, sshtest.Options{ExtraConfig: []string{"SetEnv XDG_CACHE_HOME=" + filepath.Join(filepath.Dir(p.Root), "cache")}})
+	opts.ExtraConfig = []string{"SetEnv XDG_CACHE_HOME=" + filepath.Join(filepath.Dir(p.Root), "cache")}
+	s := sshtest.Start(t, opts)
 	p.configure(t, s.Host, s.Port, s.User, s.IdentityFile, s.KnownHostsFile)
 	p.cut = s.CutConnections
 }
@@ -42,9 +43,6 @@ func (p *Place) configure(t testing.TB, host string, port int, user, identity, k
 		t.Fatal(err)
 	}
 }
-
-// hosted is the workspace as those who log in to "berth host" see it.
-const hosted = "/workspace"
 
 // host starts the server of "berth host" with one workspace, the root.
 func (p *Place) host(t testing.TB) {

@@ -1,12 +1,22 @@
 package sandboxtest
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
+
+// Write makes a file below a directory of this machine, and the directories on the way to it.
+func Write(t testing.TB, dir, name, text string, mode os.FileMode) {
+	t.Helper()
+	p := filepath.Join(dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(p), 0o755), os.WriteFile(p, []byte(text), mode)); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // Tree maps the regular files below a directory of this machine, by their paths below it, to their
 // content.
