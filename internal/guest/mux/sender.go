@@ -3,6 +3,7 @@ package mux
 import (
 	"context"
 	"io"
+	"runtime"
 	"sync"
 
 	"github.com/workberth/workberth/internal/guest/wire"
@@ -25,6 +26,11 @@ const (
 // all else is written by a goroutine of the Sender. So no caller ever waits in a
 // system call for a peer that does not read: it waits in Send, under its ctx.
 type Sender struct {
+	// More, when it is set before the first frame, reports that other frames are about
+	// to be sent. Then the one that is sent waits a moment for them, to be written with
+	// them. It is called with the Sender locked.
+	More func() bool
+
 	w      io.Writer
 	direct *direct
 	failed func(error) // called once, with no lock held
@@ -118,7 +124,7 @@ func (s *Sender) put(f *wire.Frame, b []byte) error {
 		f.Release()
 		return err
 	}
-	if s.busy || len(s.queue) > 0 || s.direct == nil {
+	if s.busy || len(s.queue) > 0 || s.direct == nil || s.More != nil && s.More() {
 		s.queue = append(s.queue, f)
 		s.queued += cap(f.B)
 		wake := !s.busy
@@ -173,6 +179,7 @@ func (s *Sender) run() {
 		case <-s.gone:
 			return
 		}
+		runtime.Gosched() // whoever is about to send goes first, and is written with it
 		for {
 			s.mu.Lock()
 			if s.busy || s.err != nil || len(s.queue) == 0 {

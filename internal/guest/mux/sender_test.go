@@ -46,6 +46,7 @@ func TestSenderKeepsFramesWholeAndInOrder(t *testing.T) {
 			s := mux.NewSender(w, func(err error) { t.Errorf("failed: %v", err) })
 			const senders, each = 16, 60
 			var last atomic.Uint64
+			s.More = func() bool { return last.Load()%2 == 0 }
 			var wg sync.WaitGroup
 			for i := range senders {
 				wg.Go(func() {

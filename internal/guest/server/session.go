@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/workberth/workberth/internal/guest/mux"
 	"github.com/workberth/workberth/internal/guest/proc"
@@ -19,6 +20,8 @@ type session struct {
 	out    *mux.Sender
 	work   *pool
 	role   *role
+	// working counts the short calls that are not yet about to be answered.
+	working atomic.Int32
 
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
@@ -46,6 +49,7 @@ func newSession(ctx context.Context, conn io.ReadWriteCloser, cfg Config) *sessi
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	s.waits, s.stopWait = context.WithCancel(context.WithoutCancel(ctx))
 	s.out = mux.NewSender(conn, s.breakOff)
+	s.out.More = func() bool { return s.working.Load() > 0 }
 	s.role = newRole(func() { go s.read() })
 	return s
 }
@@ -163,6 +167,9 @@ func (s *session) open(f *wire.Frame) (reading bool, err error) {
 	}
 	st := newStream(s, id, op, f)
 	s.streams[id] = st
+	if !op.Long() {
+		s.working.Add(1)
+	}
 	// Under the lock, so that no work begins once closed is set.
 	if op.Long() || s.frames.Buffered() > 0 {
 		s.work.do(st.serve)

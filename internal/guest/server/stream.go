@@ -88,6 +88,9 @@ func (st *stream) finish(answer *wire.Frame) {
 	st.sending.Unlock()
 	// Before the answer: the peer may open as many calls as it has answers for.
 	st.s.forget(st)
+	if !st.op.Long() {
+		st.s.working.Add(-1)
+	}
 	if err := st.s.out.Send(st.s.ctx, answer); errors.Is(err, wire.ErrProtocol) {
 		// A message of ours that is too large; the caller must not wait forever.
 		_ = st.s.out.Send(st.s.ctx, failFrame(st.id, fmt.Errorf("the answer does not fit the protocol: %w", err)))
