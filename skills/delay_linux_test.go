@@ -58,6 +58,13 @@ func (f far) ReadFileWithSource(ctx context.Context, p string) (fsbridge.Sourced
 	return f.Bridge.ReadFileWithSource(ctx, p)
 }
 
+func (f far) ReadRange(ctx context.Context, p string, off, n int64) ([]byte, error) {
+	if err := f.send(); err != nil {
+		return nil, err
+	}
+	return f.Bridge.ReadRange(ctx, p, off, n)
+}
+
 func (f far) ReadDirectory(ctx context.Context, p string) ([]fsbridge.DirEntry, error) {
 	if err := f.send(); err != nil {
 		return nil, err
@@ -129,18 +136,18 @@ func TestRoundTrips(t *testing.T) {
 			t.Errorf("%d skills, %d programs, %d calls", len(d.Skills), len(d.Binaries), calls.Load())
 		}
 		for _, s := range d.Skills {
-			if s.Rejected() || s.RealFile == "" {
+			if s.Rejected() || (s.Name == "linked") != (s.RealFile != "") {
 				t.Fatalf("%+v", s)
 			}
 		}
 	})
 }
 
-// A bridge without Walk is searched level by level, one without pinned reads is read without
-// locations, and the same skills are found.
+// A bridge without Walk is searched level by level, one without ranges or pinned reads is read
+// as it can be, and the same skills are found.
 func TestLackingBridges(t *testing.T) {
 	dir := many(t, 50)
-	for _, lacks := range []fsbridge.Capability{fsbridge.CapWalk, fsbridge.CapReadFileWithSource, fsbridge.CapHashFile} {
+	for _, lacks := range []fsbridge.Capability{fsbridge.CapWalk, fsbridge.CapReadRange, fsbridge.CapReadFileWithSource, fsbridge.CapHashFile} {
 		synctest.Test(t, func(t *testing.T) {
 			b := far{Bridge: bridge(t, dir), calls: &atomic.Int64{}, lacks: lacks}
 			begin := time.Now()

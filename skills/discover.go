@@ -1,16 +1,13 @@
 package skills
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/workberth/workberth/fsbridge"
 )
-
-// readBudget bounds the bytes of SKILL.md files that are held at a time.
-const readBudget = 64 << 20
 
 // Discover finds the skills below the roots, through one bridge, and asks the prober what the
 // machine has for their requirements. Roots are given by precedence, strongest first.
@@ -18,6 +15,8 @@ const readBudget = 64 << 20
 // What is wrong with a file is a fault of its skill or a notice. The error says that the machine
 // cannot be reached, that the authority to ask is gone, that a needed root is not there, or that
 // the bridge lacks what is needed: then nothing is returned. Nil asks no prober.
+//
+// A hostile tree costs bounded time and memory: see [Limits]. What is beyond them is told.
 //
 // Over a link with delay it costs a round trip for walking, one for reading and one for the
 // prober, and two more where links have to be followed, however many skills there are. Keeps
@@ -49,9 +48,15 @@ func Discover(ctx context.Context, b fsbridge.Bridge, roots []Root, p Prober, op
 		}
 		d.Notices = append(d.Notices, t.notices...)
 	}
-	if err := read(ctx, b, list, opts, limits); err != nil {
+	// Texts and hashes are asked for at the same time.
+	hashed := make(chan hashResult, 1)
+	go func() { hashed <- hashAll(ctx, b, list, opts, limits) }()
+	err = read(ctx, b, list, opts, limits)
+	sums := <-hashed
+	if err = cmp.Or(err, sums.err); err != nil {
 		return Discovery{}, err
 	}
+	d.Notices = append(d.Notices, sums.fill(list, limits)...)
 	d.Skills = make([]Skill, len(list))
 	for i := range list {
 		d.Skills[i] = list[i].Skill
@@ -62,50 +67,6 @@ func Discover(ctx context.Context, b fsbridge.Bridge, roots []Root, p Prober, op
 		}
 	}
 	return d, nil
-}
-
-// read reads and parses the candidates, all at once. Where the bridge can, bytes and location come
-// from one open file.
-func read(ctx context.Context, b fsbridge.Bridge, list []candidate, opts Options, limits Limits) error {
-	pinned := fsbridge.Has(b, fsbridge.CapReadFileWithSource)
-	left := newBudget(max(readBudget, limits.FileBytes))
-	var wanted []*candidate
-	for i := range list {
-		c := &list[i]
-		if i >= limits.Skills {
-			c.fault(SeverityError, 0, RuleLimit, fmt.Sprintf("more than %d skills; this one is not read", limits.Skills), "remove some, or raise the limit")
-		}
-		if !c.Rejected() {
-			wanted = append(wanted, c)
-		}
-	}
-	return each(ctx, len(wanted), opts.parallel(), func(i int) error {
-		c := wanted[i]
-		left.take(c.info.Size)
-		defer left.give(c.info.Size)
-		var data []byte
-		var err error
-		if pinned {
-			var f fsbridge.SourcedFile
-			f, err = fsbridge.ReadFileWithSource(ctx, b, c.File)
-			data, c.RealFile = f.Data, f.ResolvedPath
-		} else {
-			data, err = b.ReadFile(ctx, c.File)
-		}
-		switch {
-		case err == nil && int64(len(data)) > limits.FileBytes:
-			c.tooLarge(int64(len(data)), limits.FileBytes)
-		case err == nil:
-			c.parse(data)
-		case errors.Is(err, fsbridge.ErrTooLarge):
-			c.tooLarge(c.info.Size, limits.FileBytes)
-		case aboutFile(err):
-			c.fault(SeverityError, 0, RuleReadable, "it cannot be read: "+reason(err).Error(), "see its owner and mode")
-		default:
-			return err
-		}
-		return nil
-	})
 }
 
 // Body is the text of a skill after its frontmatter, from the content of its SKILL.md, with line

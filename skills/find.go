@@ -18,12 +18,17 @@ const FileName = "SKILL.md"
 type candidate struct {
 	Skill
 	info fsbridge.FileInfo
+	// linked: a link below its root leads to it.
+	linked bool
 }
 
 // find picks the skills out of a tree, in the order of their paths.
 func (t *tree) find() []candidate {
-	byDir := map[string][]node{}
+	byDir, links := map[string][]node{}, map[string]bool{}
 	for _, n := range t.nodes {
+		if n.link {
+			links[n.path] = true
+		}
 		if strings.EqualFold(path.Base(n.path), FileName) {
 			d := path.Dir(n.path)
 			byDir[d] = append(byDir[d], n)
@@ -31,7 +36,9 @@ func (t *tree) find() []candidate {
 	}
 	var out []candidate
 	for _, dir := range sortedKeys(byDir) {
-		out = append(out, t.candidate(dir, byDir[dir]))
+		c := t.candidate(dir, byDir[dir])
+		c.linked = slices.ContainsFunc(byDir[dir], func(n node) bool { return n.link }) || links[dir] || inside(links, dir)
+		out = append(out, c)
 	}
 	t.resources(out)
 	t.complain(byDir)
@@ -103,7 +110,7 @@ func (t *tree) resources(list []candidate) {
 			}
 		default:
 			c.Resources = append(c.Resources, Resource{
-				Path: t.below(c.Dir, full), Size: n.info.Size, Executable: n.info.Mode&0o100 != 0, Digest: n.digest,
+				Path: t.below(c.Dir, full), Size: n.info.Size, Executable: n.info.Mode&0o100 != 0,
 			})
 		}
 	}
@@ -152,6 +159,6 @@ func (t *tree) complain(byDir map[string][]node) {
 		}
 	}
 	if t.full {
-		t.notice(".", RuleLimit, fmt.Sprintf("more than %d files and folders; the rest is not searched", t.limits.Entries), "move what holds no skills out of the skill root, or raise the limit")
+		t.notice(".", RuleLimit, fmt.Sprintf("more than %d files and folders, or %d bytes of paths; the rest is not searched", t.limits.Entries, maxPathBytes), "move what holds no skills out of the skill root, or raise the limit")
 	}
 }

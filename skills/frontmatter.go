@@ -8,7 +8,7 @@ import (
 )
 
 // maxFrontmatter bounds the block, in bytes.
-const maxFrontmatter = 64 << 10
+const maxFrontmatter = 16 << 10
 
 // block is the frontmatter of a file, with line feeds only.
 type block struct {

@@ -133,6 +133,9 @@ func (e *entry) trouble() string {
 // where YAML refuses them or would read them otherwise; each such leniency is a warning. Lines
 // of problems are those of the text, from 1.
 func readFields(text string) (fields []field, warnings []yamlError, err error) {
+	if err := tooComplex(text); err != nil {
+		return nil, nil, err
+	}
 	lines := strings.Split(text, "\n")
 	list := entries(text)
 	var own []field

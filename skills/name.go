@@ -9,8 +9,12 @@ import (
 	"github.com/workberth/workberth/fsbridge"
 )
 
-// maxName is the longest name, in characters.
-const maxName = 64
+const (
+	// maxName is the longest name, in characters.
+	maxName = 64
+	// maxFaults is how many faults of one skill are told.
+	maxFaults = 100
+)
 
 // ValidName reports whether a name is one of the format: 1 to 64 lower-case letters, digits and
 // hyphens, no hyphen at an end or beside another. Such a name is safe as an element of a path.
@@ -78,11 +82,11 @@ func (s *Skill) setName(given string, line int) {
 	s.Name = slug(given)
 	switch {
 	case s.Name == "":
-		s.Title = given
+		s.Title = oneLine(clip(given, 80))
 		s.fault(SeverityError, line, RuleName, fmt.Sprintf("%q cannot be a name: it may become part of a path", clip(given, 80)), fix)
 		return
 	case s.Name != given:
-		s.Title = given
+		s.Title = oneLine(clip(given, 80))
 		s.fault(SeverityWarning, line, RuleName, fmt.Sprintf("%q is used as %s", given, s.Name), "write name: "+s.Name)
 	}
 	if dir != "" && dir != s.Name && !strings.EqualFold(dir, given) {
@@ -92,7 +96,12 @@ func (s *Skill) setName(given string, line int) {
 
 // fault adds a fault about the skill's file.
 func (s *Skill) fault(sev Severity, line int, rule Rule, text, fix string) {
-	s.Faults = append(s.Faults, Fault{Path: s.File, Line: line, Severity: sev, Rule: rule, Text: text, Fix: fix})
+	switch more := len(s.Faults) - maxFaults; {
+	case more < 0:
+		s.Faults = append(s.Faults, Fault{Path: s.File, Line: line, Severity: sev, Rule: rule, Text: oneLine(text), Fix: oneLine(fix)})
+	case more == 0:
+		s.Faults = append(s.Faults, Fault{Path: s.File, Severity: SeverityError, Rule: RuleLimit, Text: fmt.Sprintf("it has more than %d faults; the others are not told", maxFaults), Fix: "correct these first"})
+	}
 }
 
 // clip cuts a text for a message.

@@ -81,7 +81,7 @@ func (s *Skill) take(fields []field, first int) {
 				s.fault(SeverityWarning, line, RuleField, "metadata is no mapping and is left out", "write metadata: and below it, indented, key: value")
 			}
 		default:
-			s.Other = append(s.Other, f.key)
+			s.Other = append(s.Other, oneLine(clip(f.key, 64)))
 		}
 	}
 	slices.Sort(s.Other)
@@ -97,12 +97,24 @@ func (s *Skill) text(f field, line int) string {
 	case nil:
 		return ""
 	case string:
-		return strings.TrimSpace(v)
+		text, had := shown(v)
+		switch {
+		case had && f.key == "name": // it is refused, and not made to look like another one
+			return v
+		case had:
+			s.hides(f.key, line)
+		}
+		return strings.TrimSpace(text)
 	case bool, int64, uint64, float64, int:
 		return fmt.Sprint(v)
 	}
 	s.fault(SeverityWarning, line, RuleField, f.key+" is no text and is left out", "write "+f.key+": and a text on one line")
 	return ""
+}
+
+// hides says that a field had hidden characters.
+func (s *Skill) hides(key string, line int) {
+	s.fault(SeverityWarning, line, RuleHidden, key+" has characters that are not seen; they are left out", "remove them; see them with: sed -n "+fmt.Sprint(line)+"p | cat -A")
 }
 
 func (s *Skill) checkDescription(line int) {
@@ -121,6 +133,10 @@ func (s *Skill) takeTools(f field, line int) {
 	switch v := f.value.(type) {
 	case nil:
 	case string:
+		v, had := shown(v)
+		if had {
+			s.hides(f.key, line)
+		}
 		s.AllowedTools = splitTools(v)
 	case []any:
 		for _, x := range v {
@@ -128,6 +144,10 @@ func (s *Skill) takeTools(f field, line int) {
 			if !ok {
 				s.fault(SeverityWarning, line, RuleField, "allowed-tools has something that is no text", "list names of tools")
 				continue
+			}
+			t, had := shown(t)
+			if had {
+				s.hides(f.key, line)
 			}
 			s.AllowedTools = append(s.AllowedTools, strings.TrimSpace(t))
 		}

@@ -31,8 +31,9 @@ const (
 func vendors() []string { return []string{"berth", "openclaw", "clawdbot", "moltbot", "clawdis"} }
 
 var (
-	binaryName = regexp.MustCompile(`^[A-Za-z0-9_+.][A-Za-z0-9_+.-]{0,127}$`)
-	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+	binaryName   = regexp.MustCompile(`^[A-Za-z0-9_+.][A-Za-z0-9_+.-]{0,127}$`)
+	platformName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,32}$`)
+	envName      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 )
 
 // requirements reads the requirements from the metadata. They stand below a vendor's key:
@@ -51,7 +52,7 @@ func (s *Skill) requirements(meta map[string]any, line int) Requirements {
 		bad := func(key, what string) {
 			s.fault(SeverityError, line, RuleRequirements, fmt.Sprintf("metadata.%s.%s: %s", v, key, what), "correct it; a requirement that is not understood is not taken for met")
 		}
-		for _, p := range words(m["os"], func(string) bool { return true }, func(what string) { bad("os", what) }) {
+		for _, p := range words(m["os"], platformName.MatchString, func(what string) { bad("os", what) }) {
 			r.Platforms = append(r.Platforms, platform(p))
 		}
 		req := mapping(m["requires"])

@@ -31,10 +31,14 @@ type Limits struct {
 	FileBytes int64
 	// Depth is how many levels of folders below a root are searched; 8 by default.
 	Depth int
-	// Entries is how many files and folders of one root are looked at; 200,000 by default.
+	// Entries is how many files and folders of one root are looked at, those behind links
+	// included; 200,000 by default.
 	Entries int
 	// Resources is how many files one skill may have; 2,000 by default.
 	Resources int
+	// HashBytes is how many bytes of resources one discovery hashes; 4 GiB by default. Further
+	// ones have no digest, and a notice tells.
+	HashBytes int64
 }
 
 func (l Limits) orDefaults() Limits {
@@ -49,6 +53,9 @@ func (l Limits) orDefaults() Limits {
 	set(&l.Resources, 2_000)
 	if l.FileBytes <= 0 {
 		l.FileBytes = 1 << 20
+	}
+	if l.HashBytes <= 0 {
+		l.HashBytes = 4 << 30
 	}
 	return l
 }

@@ -33,7 +33,8 @@ type Skill struct {
 	// Name is the slug the skill is known by: 1 to 64 lower-case letters, digits and single
 	// hyphens. It is empty where the skill is rejected for its name, or could not be read.
 	Name string `json:"name"`
-	// Title is the name as the file spells it, where that is no slug.
+	// Title is the name as the file spells it, where that is no slug. It and the texts below are
+	// without characters that are not seen.
 	Title         string   `json:"title,omitempty"`
 	Description   string   `json:"description,omitempty"`
 	License       string   `json:"license,omitempty"`
@@ -52,7 +53,7 @@ type Skill struct {
 	Dir  string `json:"dir"`
 	File string `json:"file"`
 	// RealFile is the true location of the bytes that were read; empty where the bridge cannot
-	// tell.
+	// tell, and for skills of a workspace that no link below the root leads to.
 	RealFile string `json:"realFile,omitempty"`
 	// Digest is the SHA-256 of SKILL.md, Body the line on which the text after the frontmatter
 	// begins.
@@ -83,7 +84,8 @@ type Resource struct {
 	Size int64  `json:"size"`
 	// Executable: its owner may execute it.
 	Executable bool `json:"executable,omitempty"`
-	// Digest is the SHA-256, empty where Options.NoHashes was set.
+	// Digest is the SHA-256, empty where Options.NoHashes was set, the bridge
+	// cannot hash, or a limit was reached.
 	Digest fsbridge.Digest `json:"digest,omitempty"`
 }
 
@@ -96,7 +98,8 @@ const (
 	SeverityWarning Severity = "warning"
 )
 
-// Fault is one thing that is wrong, where, by which rule, and what to do about it.
+// Fault is one thing that is wrong, where, by which rule, and what to do about it. Text and Fix are one
+// line of printing characters each, whatever the file has.
 type Fault struct {
 	Path string `json:"path"`
 	// Line is 1-based; zero where the fault has no line.
@@ -125,6 +128,7 @@ const (
 	RuleName         Rule = "name"          // 1 to 64 of a-z, 0-9 and single hyphens
 	RuleDirName      Rule = "dir-name"      // the folder is called like the skill
 	RuleDescription  Rule = "description"   // 1 to 1024 characters
+	RuleHidden       Rule = "hidden"        // a text has no characters that are not seen
 	RuleField        Rule = "field"         // a field has the type that the format gives it
 	RuleRequirements Rule = "requirements"  // requirements can be understood
 	RuleLimit        Rule = "limit"         // depth, entries and number of skills are within the limits

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/workberth/workberth/fsbridge"
@@ -19,6 +20,8 @@ const (
 	resourceDepth = 16
 	// linkRounds is how many links may follow one another on the way to a file.
 	linkRounds = 3
+	// maxNotices is how many notices of one root are told.
+	maxNotices = 1_000
 )
 
 // skipDirs are folders that hold no skills of their own.
@@ -26,9 +29,8 @@ func skipDirs() []string { return []string{".git", "node_modules", "__pycache__"
 
 // node is a file or folder below a root. Its path is relative to the root, as links spell it.
 type node struct {
-	path   string
-	info   fsbridge.FileInfo
-	digest fsbridge.Digest
+	path string
+	info fsbridge.FileInfo
 	// link: the last element of the path is a link; info describes what it leads to.
 	link bool
 	// err is why it could not be looked at.
@@ -50,9 +52,15 @@ type tree struct {
 	notices []Fault
 	seen    map[place]string
 	full    bool // the limit of entries was reached
+
+	// looked and bytes count what walks have met, also several at a time.
+	looked, bytes atomic.Int64
 }
 
-// errEnough ends a walk at the limit of entries.
+// maxPathBytes bounds the paths of one tree together: names may be long, and many folders deep.
+const maxPathBytes = 64 << 20
+
+// errEnough ends a walk at a limit.
 var errEnough = errors.New("enough entries")
 
 // grow looks at everything below the root. A missing root that is not needed is found=false. The
@@ -60,7 +68,6 @@ var errEnough = errors.New("enough entries")
 func (t *tree) grow(ctx context.Context) (found bool, err error) {
 	t.seen = map[place]string{}
 	list, err := t.walk(ctx, ".", t.limits.Depth+resourceDepth)
-	t.full = len(list) >= t.limits.Entries
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !t.root.Needed:
 		return false, nil
@@ -76,6 +83,7 @@ func (t *tree) grow(ctx context.Context) (found bool, err error) {
 			return false, err
 		}
 	}
+	t.full = t.looked.Load() > int64(t.limits.Entries) || t.bytes.Load() > maxPathBytes
 	slices.SortFunc(t.nodes, func(a, b node) int { return cmp.Compare(a.path, b.path) })
 	return true, nil
 }
@@ -84,21 +92,27 @@ func (t *tree) grow(ctx context.Context) (found bool, err error) {
 func (t *tree) at(rel string) string { return path.Join(t.root.Path, rel) }
 
 func (t *tree) notice(rel string, rule Rule, text, fix string) {
-	t.notices = append(t.notices, Fault{Path: t.at(rel), Severity: SeverityWarning, Rule: rule, Text: text, Fix: fix})
+	switch more := len(t.notices) - maxNotices; {
+	case more < 0:
+		t.notices = append(t.notices, Fault{Path: t.at(rel), Severity: SeverityWarning, Rule: rule, Text: oneLine(text), Fix: oneLine(fix)})
+	case more == 0:
+		t.notices = append(t.notices, Fault{Path: t.root.Path, Severity: SeverityWarning, Rule: RuleLimit, Text: fmt.Sprintf("there are more than %d notices; the others are not told", maxNotices), Fix: "see to these first"})
+	}
 }
 
-// walk lists what lies below a folder of the tree, with paths relative to the root: at most as
-// many as there may be in all. It may be called for several folders at a time.
+// walk lists what lies below a folder of the tree, with paths relative to the root, until all walks
+// together have met as many as there may be. It may be called for several folders at a time.
 func (t *tree) walk(ctx context.Context, rel string, depth int) ([]node, error) {
 	var out []node
 	visit := func(e fsbridge.WalkEntry) error {
-		if len(out) >= t.limits.Entries {
+		at := path.Join(rel, e.Path)
+		if t.looked.Add(1) > int64(t.limits.Entries) || t.bytes.Add(int64(len(at))) > maxPathBytes {
 			return errEnough
 		}
-		out = append(out, node{path: path.Join(rel, e.Path), info: e.Info, digest: e.Digest, err: e.Err})
+		out = append(out, node{path: at, info: e.Info, err: e.Err})
 		return nil
 	}
-	opts := fsbridge.WalkOptions{MaxDepth: depth, SkipDirs: skipDirs(), Hash: !t.opts.NoHashes}
+	opts := fsbridge.WalkOptions{MaxDepth: depth, SkipDirs: skipDirs()}
 	var err error
 	if fsbridge.Has(t.b, fsbridge.CapWalk) {
 		err = fsbridge.Walk(ctx, t.b, t.at(rel), opts, visit)
@@ -118,10 +132,6 @@ func (t *tree) add(list []node, once bool) (links []node) {
 	for _, n := range list {
 		if skip != "" && strings.HasPrefix(n.path, skip) {
 			continue
-		}
-		if len(t.nodes) >= t.limits.Entries {
-			t.full = true
-			break
 		}
 		switch {
 		case n.info.Type == fsbridge.TypeSymlink && n.err == nil:
@@ -199,9 +209,9 @@ func (t *tree) above() []string {
 	return list
 }
 
-// enter walks the folders that links lead to and hashes the files.
+// enter walks the folders that links lead to.
 func (t *tree) enter(ctx context.Context, links []node, round int) ([]node, error) {
-	var dirs, files []int
+	var dirs []int
 	holders := t.skillDirs()
 	for i := range links {
 		n := &links[i]
@@ -225,23 +235,13 @@ func (t *tree) enter(ctx context.Context, links []node, round int) ([]node, erro
 				continue
 			}
 			dirs = append(dirs, i)
-		case n.info.IsRegular() && !t.opts.NoHashes && fsbridge.Has(t.b, fsbridge.CapHashFile):
-			files = append(files, i)
 		}
 		t.nodes = append(t.nodes, *n)
 	}
-	hashed := map[string]fsbridge.Digest{}
 	below := make([][]node, len(dirs))
-	sums := make([]fsbridge.Digest, len(files))
-	err := each(ctx, len(dirs)+len(files), t.opts.parallel(), func(i int) (err error) {
-		if i < len(dirs) {
-			n := links[dirs[i]]
-			below[i], err = t.walk(ctx, n.path, t.depth(n.path))
-		} else {
-			var h fsbridge.FileHash
-			h, err = fsbridge.HashFile(ctx, t.b, t.at(links[files[i-len(dirs)]].path))
-			sums[i-len(dirs)] = h.Digest
-		}
+	err := each(ctx, len(dirs), t.opts.parallel(), func(i int) (err error) {
+		n := links[dirs[i]]
+		below[i], err = t.walk(ctx, n.path, t.depth(n.path))
 		if err != nil && aboutFile(err) {
 			return nil // it went away meanwhile
 		}
@@ -249,14 +249,6 @@ func (t *tree) enter(ctx context.Context, links []node, round int) ([]node, erro
 	})
 	if err != nil {
 		return nil, err
-	}
-	for i, f := range files {
-		hashed[links[f].path] = sums[i]
-	}
-	for i := range t.nodes {
-		if d, ok := hashed[t.nodes[i].path]; ok && t.nodes[i].link {
-			t.nodes[i].digest = d
-		}
 	}
 	var next []node
 	for i, list := range below {

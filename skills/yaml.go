@@ -3,17 +3,52 @@ package skills
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 )
 
-// Bounds of a frontmatter's content.
+// Bounds of a frontmatter's content. The parser's time and memory grow with the square of the
+// characters that have a meaning, and with every bracket that is open, so these are counted before it
+// is asked.
 const (
-	maxNesting = 20
-	maxValues  = 2_000
+	maxNesting    = 20
+	maxValues     = 2_000
+	maxIndicators = 4_000
+	maxOpen       = 64
 )
+
+// indicators are the characters that mean something to YAML.
+const indicators = "[]{},:\"'&*!-?|>#%@`"
+
+// tooComplex refuses a text that would keep the parser busy. Quotes do not protect a character here:
+// what is quoted is told by the parser alone.
+func tooComplex(text string) error {
+	count, open, line := 0, 0, 1
+	for i := range len(text) {
+		c := text[i]
+		switch c {
+		case '\n':
+			line++
+		case '[', '{':
+			open++
+		case ']', '}':
+			open = max(open-1, 0)
+		}
+		if strings.IndexByte(indicators, c) >= 0 {
+			count++
+		}
+		if count > maxIndicators || open > maxOpen {
+			return &yamlError{
+				line: line, rule: RuleSize, text: fmt.Sprintf("the frontmatter has more than %d brackets, quotes and punctuation marks, or %d brackets that are open at a time", maxIndicators, maxOpen),
+				fix: "move text below the frontmatter",
+			}
+		}
+	}
+	return nil
+}
 
 // yamlError is why a text cannot be taken as YAML, with its line in that text, from 1.
 type yamlError struct {

@@ -28,7 +28,8 @@ var ErrForeign = errors.New("the directory holds files of others")
 // Binds are the read-only binds that show loaded skills of this machine below target, an absolute
 // path in the sandbox. Skills that are not loaded and those of the workspace, which are there
 // already, are left out. Files that a skill has by way of a link out of its folder are not seen
-// through a bind; Sync copies them.
+// through a bind; Sync copies them. Where SKILL.md itself is such a link, that is an error: no folder is
+// bound but the skill's own.
 func Binds(l skills.Listing, target string) ([]sandbox.Bind, error) {
 	if !path.IsAbs(target) {
 		return nil, fmt.Errorf("bind skills at %q: give an absolute path: %w", target, fsbridge.ErrInvalid)
@@ -38,7 +39,17 @@ func Binds(l skills.Listing, target string) ([]sandbox.Bind, error) {
 		if !filepath.IsAbs(v.RealFile) {
 			return nil, fmt.Errorf("bind skill %s: where %s truly lies is not known: %w", v.Name, fsbridge.DisplayPath(v.File), fsbridge.ErrUnsupported)
 		}
-		out = append(out, sandbox.Bind{Source: filepath.Dir(v.RealFile), Target: path.Join(target, v.Name), ReadOnly: true})
+		dir, err := filepath.EvalSymlinks(v.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("bind skill %s: %w", v.Name, err)
+		}
+		if dir != filepath.Dir(v.RealFile) {
+			return nil, &fsbridge.PathError{
+				Op: "bind the folder of", Path: v.File, Err: fmt.Errorf("its file lies in another folder, at %s: %w", fsbridge.DisplayPath(v.RealFile), fsbridge.ErrUnsupported),
+				Hint: "deny the skill, put its file into its folder, or copy skills instead",
+			}
+		}
+		out = append(out, sandbox.Bind{Source: dir, Target: path.Join(target, v.Name), ReadOnly: true})
 	}
 	return out, nil
 }

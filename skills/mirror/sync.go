@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -18,8 +17,14 @@ import (
 	"github.com/workberth/workberth/skills"
 )
 
-// manifestName is the record of what Sync has put into the directory.
-const manifestName = ".manifest.json"
+const (
+	// manifestName is the record of what Sync has put into the directory, maxManifest its largest
+	// size in bytes.
+	manifestName = ".manifest.json"
+	maxManifest  = 8 << 20
+	// maxEntries is how many files and folders there may be in the directory.
+	maxEntries = 200_000
+)
 
 // manifest is that record: the digest of each file, by path.
 type manifest struct {
@@ -75,6 +80,9 @@ func Sync(ctx context.Context, l skills.Listing, from, to fsbridge.Bridge, opts 
 	if err := s.look(ctx); err != nil {
 		return Result{}, err
 	}
+	if err := s.hash(ctx, wanted); err != nil {
+		return Result{}, err
+	}
 	write, remove := s.plan(wanted)
 	if len(write) == 0 && len(remove) == 0 {
 		return s.result, nil
@@ -104,7 +112,8 @@ type copying struct {
 	opts     Options
 	result   Result
 
-	// before is what the manifest says, present what is there.
+	// before is what the manifest says, present what is there, with the hashes of what could be as it
+	// should.
 	before  manifest
 	present map[string]fsbridge.WalkEntry
 }
@@ -120,7 +129,7 @@ func (s *copying) check(wanted []file) error {
 			return fmt.Errorf("copy skills: %s has no hash in the listing: %w", fsbridge.DisplayPath(f.from), fsbridge.ErrInvalid)
 		}
 	}
-	for _, c := range []fsbridge.Capability{fsbridge.CapWalk, fsbridge.CapRemove} {
+	for _, c := range []fsbridge.Capability{fsbridge.CapWalk, fsbridge.CapHashFile, fsbridge.CapRemove} {
 		if !fsbridge.Has(s.to, c) {
 			return &fsbridge.PathError{
 				Op: "copy skills to", Path: s.opts.Dir, Err: &fsbridge.UnsupportedError{Capability: c},
@@ -132,49 +141,6 @@ func (s *copying) check(wanted []file) error {
 }
 
 func (s *copying) at(rel string) string { return path.Join(s.opts.Dir, rel) }
-
-// look reads the manifest and hashes what is there.
-func (s *copying) look(ctx context.Context) error {
-	s.present = map[string]fsbridge.WalkEntry{}
-	var data []byte
-	var readErr, walkErr error
-	var wg sync.WaitGroup
-	wg.Go(func() { data, readErr = s.to.ReadFile(ctx, s.at(manifestName)) })
-	wg.Go(func() {
-		walkErr = fsbridge.Walk(ctx, s.to, s.opts.Dir, fsbridge.WalkOptions{Hash: true, MaxEntries: 1_000_000}, func(e fsbridge.WalkEntry) error {
-			s.present[e.Path] = e
-			return nil
-		})
-	})
-	wg.Wait()
-	if walkErr != nil && !errors.Is(walkErr, fs.ErrNotExist) {
-		return walkErr
-	}
-	switch {
-	case errors.Is(readErr, fs.ErrNotExist):
-		for p := range s.present {
-			return &fsbridge.PathError{
-				Op: "copy skills to", Path: s.opts.Dir, Err: fmt.Errorf("%w: %s", ErrForeign, fsbridge.DisplayPath(p)),
-				Hint: "give a directory that is empty or was filled by an earlier copy",
-			}
-		}
-		return nil
-	case readErr != nil:
-		return readErr
-	}
-	if err := json.Unmarshal(data, &s.before); err != nil || s.before.Version != 1 {
-		return &fsbridge.PathError{
-			Op: "copy skills to", Path: s.opts.Dir, Err: fmt.Errorf("%w: %s is no record of an earlier copy", ErrForeign, manifestName),
-			Hint: "remove the directory, or give another one",
-		}
-	}
-	for p := range s.before.Files {
-		if !inside(p) {
-			delete(s.before.Files, p) // the record lies where others can write
-		}
-	}
-	return nil
-}
 
 // plan compares what is wanted with what is there.
 func (s *copying) plan(wanted []file) (write []file, remove []string) {
@@ -230,13 +196,25 @@ func (s *copying) apply(ctx context.Context, wanted, write []file, remove []stri
 	for _, f := range write {
 		s.result.Written = append(s.result.Written, f.to)
 	}
+	kept := make([]bool, len(remove))
 	if err := s.all(ctx, len(remove), func(i int) error {
-		return fsbridge.Remove(ctx, s.to, s.at(remove[i]), fsbridge.RemoveOptions{IgnoreMissing: true})
+		err := fsbridge.Remove(ctx, s.to, s.at(remove[i]), fsbridge.RemoveOptions{If: fsbridge.Precondition{Hash: s.before.Files[remove[i]]}, IgnoreMissing: true})
+		switch {
+		case errors.Is(err, fsbridge.ErrConflict):
+			kept[i] = true // it was changed meanwhile
+		case errors.Is(err, fsbridge.ErrOutsideRoot): // its folder was replaced: it is not there any more
+		default:
+			return err
+		}
+		return nil
 	}); err != nil {
 		return err
 	}
-	for _, p := range remove {
-		if _, there := s.present[p]; there {
+	for i, p := range remove {
+		if _, there := s.present[p]; kept[i] {
+			s.result.Kept = append(s.result.Kept, p)
+			after.Files[p] = s.before.Files[p]
+		} else if there {
 			s.result.Removed = append(s.result.Removed, p)
 		}
 	}
@@ -246,8 +224,11 @@ func (s *copying) apply(ctx context.Context, wanted, write []file, remove []stri
 
 func (s *copying) record(ctx context.Context, m manifest) error {
 	data, err := json.MarshalIndent(m, "", " ")
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case len(data) >= maxManifest:
+		return fmt.Errorf("copy skills: %w", &fsbridge.LimitError{What: "size of the record of all files", Limit: maxManifest, Actual: int64(len(data))})
 	}
 	return s.to.WriteFile(ctx, s.at(manifestName), append(data, '\n'))
 }
