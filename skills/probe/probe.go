@@ -74,21 +74,24 @@ type Shell struct {
 	Platform string
 }
 
+// own begins the variables of the script, which are no answer.
+const own = "_berth_"
+
 // script prints one line for the system and one for each name that is there. Its first argument is
 // the number of programs among the others.
-const script = `_n=$1; shift
+const script = `_berth_n=$1; shift
 echo "system $(uname -s 2>/dev/null)"
-for _x do
-  if [ "$_n" -gt 0 ]; then
-    _n=$((_n-1))
+for _berth_x do
+  if [ "$_berth_n" -gt 0 ]; then
+    _berth_n=$((_berth_n-1))
     IFS=:
-    for _d in $PATH; do
-      if [ -f "${_d:-.}/$_x" ] && [ -x "${_d:-.}/$_x" ]; then echo "bin $_x"; break; fi
+    for _berth_d in $PATH; do
+      if [ -f "${_berth_d:-.}/$_berth_x" ] && [ -x "${_berth_d:-.}/$_berth_x" ]; then echo "bin $_berth_x"; break; fi
     done
     unset IFS
   else
-    eval "_v=\${$_x:-}"
-    [ -z "$_v" ] || echo "env $_x"
+    eval "_berth_v=\${$_berth_x:-}"
+    [ -z "$_berth_v" ] || echo "env $_berth_x"
   fi
 done
 echo end`
@@ -133,7 +136,7 @@ func (s Shell) answer(out []byte, f *skills.Facts) error {
 				f.Binaries[name] = true
 			}
 		case "env":
-			if _, asked := f.Env[name]; asked {
+			if _, asked := f.Env[name]; asked && !strings.HasPrefix(name, own) {
 				f.Env[name] = true
 			}
 		case "end":

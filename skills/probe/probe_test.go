@@ -73,6 +73,11 @@ func TestShell(t *testing.T) {
 		if runs != 1 {
 			t.Errorf("%v: %d commands", shell, runs)
 		}
+		// The script's own variables are no answer.
+		mine := skills.Request{Env: []string{"_berth_d", "_berth_n", "_berth_v", "_berth_x", "_n", "_x"}}
+		if f, err := (probe.Shell{Run: run}).Probe(t.Context(), mine); err != nil || fmt.Sprint(f.Env) != "map[_berth_d:false _berth_n:false _berth_v:false _berth_x:false _n:false _x:false]" {
+			t.Errorf("%v: %v, %v", shell, f.Env, err)
+		}
 	}
 }
 
