@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures, and writes docs/benchmarks.md and bin/bench.json. Run it on a quiet machine; it takes
-# about ten minutes.
+# about fifteen minutes and, for a while, 5 GB of disk for temporary files.
 #
 #   BENCH=regexp              only these measures, printed; nothing is written
 #   BENCH_BACKEND=NAME[,...]  only these of bubblewrap, docker, podman and ssh, likewise
@@ -9,7 +9,7 @@
 #
 # Where it can, as root on a Debian-like system, it installs and starts a Docker engine and a Podman
 # service of its own, to measure and to compare with. The ssh backend is measured with an OpenSSH
-# server of this run, and needs sshd, ssh and rsync. What is missing is said in the report.
+# server of this run, and needs sshd, ssh, scp and rsync. What is missing is said in the report.
 . "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/scripts/engines.sh"
 need_go

@@ -194,29 +194,38 @@ type box struct {
 	workspace string // on this machine
 }
 
-// open makes a sandbox on an empty workspace; change, when given, may alter what is asked for.
+// open makes a sandbox on an empty workspace; change, when given, may alter what is asked for, and
+// name another workspace.
 func (b *Bench) open(ctx context.Context, change func(*sandbox.Spec)) (*box, error) {
-	ws, err := b.workspace()
-	if err != nil {
-		return nil, err
-	}
-	spec := b.spec(ws)
+	spec := b.spec("")
 	if change != nil {
 		change(&spec)
+	}
+	if spec.Workspace == "" {
+		ws, err := b.workspace()
+		if err != nil {
+			return nil, err
+		}
+		spec.Workspace = ws
 	}
 	sb, err := b.Backend.Ensure(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	return &box{sb: sb, backend: b.Backend, workspace: ws}, nil
+	return &box{sb: sb, backend: b.Backend, workspace: spec.Workspace}, nil
 }
 
 // remove ends the sandbox and deletes its workspace, also after the end of ctx.
 func (x *box) remove(ctx context.Context) error {
+	return errors.Join(x.end(ctx), os.RemoveAll(x.workspace))
+}
+
+// end ends the sandbox, also after the end of ctx, and leaves the workspace.
+func (x *box) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	id := x.sb.Info().ID
-	return errors.Join(x.sb.Close(), x.backend.Remove(ctx, id), os.RemoveAll(x.workspace))
+	return errors.Join(x.sb.Close(), x.backend.Remove(ctx, id))
 }
 
 // bridge makes an unguarded bridge.
@@ -260,6 +269,22 @@ func compare(row Row, sense Sense, ours, peer timed) (Row, error) {
 		row.Theirs, row.Note = nil, "the peer failed: "+peer.err.Error()
 	}
 	return row, nil
+}
+
+// compareAll makes the rows of ours, the first of the results of a race, against each other one. The
+// budgets are those against the first of them.
+func compareAll(measured string, sense Sense, results []timed, budgets ...Budget) (rows []Row, err error) {
+	for i, peer := range results[1:] {
+		row := Row{Measured: measured}
+		if i < len(budgets) {
+			row.Budget = budgets[i]
+		}
+		if row, err = compare(row, sense, results[0], peer); err != nil {
+			return rows, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
 }
 
 // noEngine is why a row that compares with an engine may have nothing to show.

@@ -61,12 +61,20 @@ func bulk(ctx context.Context, b *Bench) (rows []Row, err error) {
 		read = append(read, contender{name: name, run: t.copyOut(c, out), after: func(context.Context) error { return os.Remove(out) }})
 		write = append(write, contender{name: name, run: t.copyIn(c), after: t.discard})
 	}
-	rows, err = t.rows(ctx, b, "read", bulkReadTimes, read)
-	if err != nil {
-		return rows, err
+	for _, m := range []struct {
+		verb       string
+		times      float64
+		contenders []contender
+	}{{"read", bulkReadTimes, read}, {"write", bulkWriteTimes, write}} {
+		more, err := t.race(ctx, m.verb, b.pick(b.kind().fewer(11, 7), 2), []Budget{b.kind().faster(m.times)}, m.contenders)
+		if err != nil {
+			return rows, err
+		}
+		if rows = append(rows, more...); b.Engine == nil {
+			rows = append(rows, lacksEngine(Row{Measured: more[0].Measured, Ours: more[0].Ours}, b.kind().program("exec")+" program"+andCat))
+		}
 	}
-	more, err := t.rows(ctx, b, "write", bulkWriteTimes, write)
-	return append(rows, more...), err
+	return rows, nil
 }
 
 // transfer moves one large file.
@@ -77,34 +85,22 @@ type transfer struct {
 	block  []byte
 }
 
-// rows lets the first contender race against the others; a container has to be so many times faster
-// than the second one.
-func (t transfer) rows(ctx context.Context, b *Bench, verb string, times float64, contenders []contender) (rows []Row, err error) {
-	results, err := race(ctx, b.pick(b.kind().fewer(11, 7), 2), 1, contenders...)
+// race lets the first contender race against the others, and makes a row for each of those; the
+// budgets are those against the first of them.
+func (t transfer) race(ctx context.Context, verb string, rounds int, budgets []Budget, contenders []contender) ([]Row, error) {
+	results, err := race(ctx, rounds, 1, contenders...)
 	if err != nil {
 		return nil, err
 	}
-	measured := Row{Measured: fmt.Sprintf("%s %d MiB", verb, t.size>>20)}
-	for i, peer := range results[1:] {
-		row := measured
-		if i == 0 {
-			row.Budget = b.kind().faster(times)
-		}
-		row, err := compare(row, Speed, results[0], peer)
-		if err != nil {
-			return rows, err
-		}
-		row.Ours = results[0].times.throughput(t.size)
-		if row.Theirs != nil {
-			row.Theirs = peer.times.throughput(t.size)
-		}
-		rows = append(rows, row)
+	return t.inThroughput(compareAll(fmt.Sprintf("%s %d MiB", verb, t.size>>20), Speed, results, budgets...))
+}
+
+// inThroughput turns the times of rows into throughputs.
+func (t transfer) inThroughput(rows []Row, err error) ([]Row, error) {
+	for i := range rows {
+		rows[i].Ours, rows[i].Theirs = rows[i].Ours.throughput(t.size), rows[i].Theirs.throughput(t.size)
 	}
-	if b.Engine == nil {
-		measured.Ours = results[0].times.throughput(t.size)
-		rows = append(rows, lacksEngine(measured, b.kind().program("exec")+" program"+andCat))
-	}
-	return rows, nil
+	return rows, err
 }
 
 // content is what the file holds.

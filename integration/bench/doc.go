@@ -9,7 +9,8 @@
 //
 // Each backend is measured by itself. The peer of a container backend is its own engine, asked for the
 // same by its program and by its API; bubblewrap's are the plain program and a Docker engine.
+// Those of ssh are the programs ssh, scp and rsync and an SFTP library, and a relay stands for distance.
 //
-// The package drives the public interfaces of sandbox and fsbridge, and the berth program through
-// its command line. It must not know how a backend does what it does.
+// The package drives the public interfaces of sandbox, fsbridge, attachments and skills, and the
+// berth program through its command line. It must not know how a backend does what it does.
 package bench

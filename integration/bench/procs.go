@@ -95,7 +95,7 @@ type memory struct {
 // another user, it counts everything.
 func memoryOf(pid int) (memory, error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
-	rss, err := kibibytes(filepath.Join(dir, "status"), "VmRSS")
+	rss, err := resident(pid)
 	if err != nil {
 		return memory{}, err
 	}
@@ -104,6 +104,16 @@ func memoryOf(pid int) (memory, error) {
 		pss = rss
 	}
 	return memory{rss: rss, pss: pss}, nil
+}
+
+// resident is what a process has in memory now, in bytes.
+func resident(pid int) (float64, error) {
+	return kibibytes(filepath.Join("/proc", strconv.Itoa(pid), "status"), "VmRSS")
+}
+
+// residentPeak is the most that it has had.
+func residentPeak(pid string) (float64, error) {
+	return kibibytes(filepath.Join("/proc", pid, "status"), "VmHWM")
 }
 
 // kibibytes reads a line "name:   123 kB" and returns bytes.

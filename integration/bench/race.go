@@ -11,6 +11,8 @@ type contender struct {
 	name string
 	// per is the number of samples in each round; zero means 1. Cheap operations take several.
 	per int
+	// before prepares each run and is not timed; nil means nothing to do.
+	before func(ctx context.Context) error
 	// run is what is timed.
 	run func(ctx context.Context) error
 	// after cleans up behind each run and is not timed; nil means nothing to do.
@@ -61,6 +63,11 @@ func race(ctx context.Context, rounds, warm int, contenders ...contender) ([]tim
 func (c contender) round(ctx context.Context) ([]time.Duration, error) {
 	samples := make([]time.Duration, 0, max(c.per, 1))
 	for range max(c.per, 1) {
+		if c.before != nil {
+			if err := c.before(ctx); err != nil {
+				return nil, err
+			}
+		}
 		start := time.Now()
 		err := c.run(ctx)
 		samples = append(samples, time.Since(start))

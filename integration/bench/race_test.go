@@ -14,11 +14,11 @@ func TestRaceTakesTurns(t *testing.T) {
 	}
 	results, err := race(t.Context(), 3, 1,
 		contender{name: "a", per: 2, run: mark("a"), after: mark(".")},
-		contender{name: "b", run: mark("b")})
+		contender{name: "b", before: mark("-"), run: mark("b")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := order.String(), "a.a.b"+"ba.a."+"a.a.b"+"ba.a."; got != want {
+	if got, want := order.String(), "a.a.-b"+"-ba.a."+"a.a.-b"+"-ba.a."; got != want {
 		t.Errorf("order %s, want %s", got, want)
 	}
 	if a, b := len(results[0].times), len(results[1].times); a != 6 || b != 3 {
@@ -44,6 +44,10 @@ func TestRaceDropsWhoFails(t *testing.T) {
 	cleaned := contender{name: "c", run: func(context.Context) error { return nil }, after: func(context.Context) error { return broken }}
 	if results, _ = race(t.Context(), 1, 0, cleaned); !errors.Is(results[0].err, broken) {
 		t.Errorf("a failing clean-up was lost: %v", results[0].err)
+	}
+	unprepared := contender{name: "u", before: bad.run, run: ok.run}
+	if results, _ = race(t.Context(), 1, 0, unprepared); !errors.Is(results[0].err, broken) || len(results[0].times) > 0 {
+		t.Errorf("a failing preparation was lost: %v", results[0].err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

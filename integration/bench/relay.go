@@ -4,16 +4,19 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // relay is a long line: what comes in at one end comes out at the other after a delay, in order, as
-// much as there is.
+// much as there is. It counts what goes through.
 type relay struct {
 	to    string
 	delay time.Duration
 	l     net.Listener
 	work  sync.WaitGroup
+
+	accepted, sent, received atomic.Int64
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool // nil once it is closed
@@ -38,13 +41,25 @@ func newRelay(ctx context.Context, to string, delay time.Duration) (*relay, erro
 			if err != nil {
 				return
 			}
+			r.accepted.Add(1)
 			r.work.Go(func() { r.serve(near) })
 		}
 	})
 	return r, nil
 }
 
-func (r *relay) port() int { return portOf(r.l) }
+// traffic is what has gone through a line since it began: connections, and bytes as the one who
+// connects sees them.
+type traffic struct{ connections, sent, received int64 }
+
+func (r *relay) traffic() traffic {
+	return traffic{r.accepted.Load(), r.sent.Load(), r.received.Load()}
+}
+
+// since is what has gone through after an earlier look.
+func (t traffic) since(before traffic) traffic {
+	return traffic{t.connections - before.connections, t.sent - before.sent, t.received - before.received}
+}
 
 // close ends it and everything that goes through it.
 func (r *relay) close() error {
@@ -90,8 +105,8 @@ func (r *relay) serve(near net.Conn) {
 	}
 	defer r.drop(far)
 	var both sync.WaitGroup
-	both.Go(func() { r.carry(far, near) })
-	both.Go(func() { r.carry(near, far) })
+	both.Go(func() { r.carry(far, near, &r.sent) })
+	both.Go(func() { r.carry(near, far, &r.received) })
 	both.Wait()
 }
 
@@ -101,8 +116,8 @@ type parcel struct {
 	due  time.Time
 }
 
-// carry carries one direction. Its end ends the other one as well.
-func (r *relay) carry(to, from net.Conn) {
+// carry carries one direction and counts what sets out. Its end ends the other one as well.
+func (r *relay) carry(to, from net.Conn, count *atomic.Int64) {
 	line := make(chan parcel, inFlight)
 	go func() {
 		defer close(line)
@@ -110,6 +125,7 @@ func (r *relay) carry(to, from net.Conn) {
 			p := parcel{data: make([]byte, parcelSize)}
 			n, err := from.Read(p.data)
 			if n > 0 {
+				count.Add(int64(n))
 				p.data, p.due = p.data[:n], time.Now().Add(r.delay)
 				line <- p
 			}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"strconv"
 	"testing"
 	"time"
 )
@@ -31,7 +30,7 @@ func TestRelayIsLongAndWide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(r.port()))) //nolint:noctx // it is there
+	c, err := net.Dial("tcp", r.l.Addr().String()) //nolint:noctx // it is there
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +44,12 @@ func TestRelayIsLongAndWide(t *testing.T) {
 	}
 	if took := time.Since(begun); took < 2*delay || took > 100*delay {
 		t.Errorf("1 MiB there and back took %v over a line of %v", took, delay)
+	}
+	if got, want := r.traffic(), (traffic{connections: 1, sent: 1 << 20, received: 1 << 20}); got != want {
+		t.Errorf("counted %+v, want %+v", got, want)
+	}
+	if got, want := r.traffic().since(traffic{sent: 1 << 10}), (traffic{1, 1<<20 - 1<<10, 1 << 20}); got != want {
+		t.Errorf("since an earlier look %+v, want %+v", got, want)
 	}
 	if err := r.close(); err != nil {
 		t.Error(err)

@@ -169,3 +169,23 @@ func format(unit Unit, v float64) string {
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
 }
+
+// grouped writes a count with a comma before each three digits.
+func grouped(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// sizeName writes a size in the largest unit that it has whole.
+func sizeName(size int64) string {
+	switch {
+	case size%(1<<30) == 0:
+		return grouped(int(size>>30)) + " GiB"
+	case size%(1<<20) == 0:
+		return grouped(int(size>>20)) + " MiB"
+	}
+	return grouped(int(size>>10)) + " KiB"
+}

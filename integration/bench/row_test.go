@@ -61,3 +61,16 @@ func TestFormat(t *testing.T) {
 		t.Errorf("factors: %s", got)
 	}
 }
+
+func TestCountsAndSizes(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 123456: "123,456", 1234567: "1,234,567"} {
+		if got := grouped(n); got != want {
+			t.Errorf("%d is %s, want %s", n, got, want)
+		}
+	}
+	for size, want := range map[int64]string{2 << 30: "2 GiB", 64 << 20: "64 MiB", 100 << 10: "100 KiB", 1025 << 20: "1,025 MiB"} {
+		if got := sizeName(size); got != want {
+			t.Errorf("%d is %s, want %s", size, got, want)
+		}
+	}
+}

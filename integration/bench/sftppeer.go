@@ -2,16 +2,11 @@ package bench
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path"
-	"strconv"
-	"sync"
-	"sync/atomic"
 
 	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
@@ -30,13 +25,9 @@ type sftpPeer struct {
 	dir  string // the workspace
 }
 
-// sftp connects, through the long line if slow.
-func (s *SSHServer) sftp(dir string, slow bool) (*sftpPeer, error) {
-	address := s.address
-	if slow {
-		address = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.slow.port()))
-	}
-	conn, err := ssh.Dial("tcp", address, s.client)
+// sftp connects to a host, for the files in dir.
+func (s *SSHServer) sftp(host, dir string) (*sftpPeer, error) {
+	conn, err := ssh.Dial("tcp", s.at(host), s.client)
 	if err != nil {
 		return nil, err
 	}
@@ -96,36 +87,4 @@ func (p *sftpPeer) list(name string, want int) error {
 		err = fmt.Errorf("list gave %d entries", len(entries))
 	}
 	return err
-}
-
-// each does something with every name, so many at a time.
-func each(names []string, at int, do func(name string) error) error {
-	var (
-		next   atomic.Int64
-		wg     sync.WaitGroup
-		failed = make([]error, at)
-	)
-	for worker := range at {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(names)); i = next.Add(1) - 1 {
-				if err := do(names[i]); err != nil {
-					failed[worker] = fmt.Errorf("%s: %w", names[i], err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(failed...)
-}
-
-// readAll reads small files, so many at a time.
-func (p *sftpPeer) readAll(_ context.Context, names []string, at int) error {
-	return each(names, at, func(name string) error {
-		data, err := p.read(name)
-		if err == nil && len(data) != treeSize {
-			err = fmt.Errorf("%d bytes", len(data))
-		}
-		return err
-	})
 }

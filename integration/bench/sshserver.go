@@ -14,17 +14,18 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/crypto/ssh"
 )
 
-// The hosts of SSHServer.Config: the server itself, and the same behind a long line.
+// The hosts of SSHServer.Config: the server itself, the same behind a long line, and behind one
+// without length, which only counts.
 const (
-	sshHost     = "bench"
-	sshHostSlow = "bench-slow"
+	sshHost        = "bench"
+	sshHostSlow    = "bench-slow"
+	sshHostCounted = "bench-counted"
 )
 
 // halfWay is what the long line takes in one direction.
@@ -38,7 +39,7 @@ type SSHServer struct {
 	address string
 	client  *ssh.ClientConfig
 	cmd     *exec.Cmd
-	slow    *relay
+	lines   map[string]*relay // by host; a host without one is the server itself
 }
 
 // sshPrograms are the programs that it takes, by their usual places.
@@ -53,8 +54,9 @@ func sshPrograms() (sshd, sftp string, err error) {
 		return ""
 	}
 	sftp = find("sftp-server", "/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/lib/ssh/sftp-server")
-	find("ssh")
-	find("rsync")
+	for _, client := range []string{"ssh", "scp", "rsync"} {
+		find(client)
+	}
 	sshd = find("sshd", "/usr/sbin/sshd")
 	return sshd, sftp, err
 }
@@ -75,7 +77,7 @@ func StartSSH(ctx context.Context, dir string) (_ *SSHServer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort(ctx)
+	address, err := freeAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -88,13 +90,16 @@ func StartSSH(ctx context.Context, dir string) (_ *SSHServer, err error) {
 		return nil, err
 	}
 	s := &SSHServer{
-		Config: filepath.Join(dir, "ssh_config"), address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+		Config: filepath.Join(dir, "ssh_config"), address: address,
+		lines: make(map[string]*relay),
 		client: &ssh.ClientConfig{
 			User: me.Username, Auth: []ssh.AuthMethod{ssh.PublicKeys(identity)}, HostKeyCallback: ssh.FixedHostKey(hostKey.PublicKey()),
 		},
 	}
-	if s.slow, err = newRelay(ctx, s.address, halfWay); err != nil {
-		return nil, err
+	for host, delay := range map[string]time.Duration{sshHostSlow: halfWay, sshHostCounted: 0} {
+		if s.lines[host], err = newRelay(ctx, s.address, delay); err != nil {
+			return nil, errors.Join(err, s.closeLines())
+		}
 	}
 	common := fmt.Sprintf(`  HostName 127.0.0.1
   User %s
@@ -105,19 +110,24 @@ func StartSSH(ctx context.Context, dir string) (_ *SSHServer, err error) {
   UserKnownHostsFile %s/known_hosts
   GlobalKnownHostsFile none
 `, me.Username, dir, dir)
+	config := ""
+	for _, host := range []string{sshHost, sshHostSlow, sshHostCounted} {
+		_, port, _ := net.SplitHostPort(s.at(host)) // an address of a listener
+		config += fmt.Sprintf("Host %s\n  Port %s\n%s", host, port, common)
+	}
 	files := map[string]string{
 		"known_hosts":     "bench " + string(ssh.MarshalAuthorizedKey(hostKey.PublicKey())),
 		"authorized_keys": string(ssh.MarshalAuthorizedKey(identity.PublicKey())),
-		"ssh_config":      fmt.Sprintf("Host %s\n  Port %d\n%sHost %s\n  Port %d\n%s", sshHost, port, common, sshHostSlow, s.slow.port(), common),
+		"ssh_config":      config,
 		"sshd_config": strings.Join([]string{
-			"ListenAddress 127.0.0.1", "Port " + strconv.Itoa(port), "HostKey " + dir + "/host_key", "AuthorizedKeysFile " + dir + "/authorized_keys",
+			"ListenAddress " + address, "HostKey " + dir + "/host_key", "AuthorizedKeysFile " + dir + "/authorized_keys",
 			"PidFile none", "UsePAM no", "StrictModes no", "UseDNS no", "PrintMotd no", "MaxStartups 100", "PermitRootLogin prohibit-password",
 			"PasswordAuthentication no", "KbdInteractiveAuthentication no", "SetEnv XDG_CACHE_HOME=" + dir + "/cache", "Subsystem sftp " + sftpServer,
 		}, "\n") + "\n",
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			return nil, errors.Join(err, s.slow.close())
+			return nil, errors.Join(err, s.closeLines())
 		}
 	}
 	version, _ := exec.CommandContext(ctx, "ssh", "-V").CombinedOutput() // says it on standard error
@@ -126,7 +136,7 @@ func StartSSH(ctx context.Context, dir string) (_ *SSHServer, err error) {
 	s.cmd = exec.Command(sshd, "-D", "-e", "-f", filepath.Join(dir, "sshd_config")) // Close ends it
 	s.cmd.Stderr = &said
 	if err := s.cmd.Start(); err != nil {
-		return nil, errors.Join(err, s.slow.close())
+		return nil, errors.Join(err, s.closeLines())
 	}
 	if err := s.greeted(ctx); err != nil {
 		return nil, errors.Join(err, s.Close(), errors.New(tail(said.String())))
@@ -161,10 +171,28 @@ func (s *SSHServer) greeted(ctx context.Context) error {
 
 // Close ends the server and the connections that it has accepted.
 func (s *SSHServer) Close() error {
-	err := s.slow.close()
+	err := s.closeLines()
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait() // that it was killed is no news
 	return err
+}
+
+func (s *SSHServer) closeLines() error {
+	var errs []error
+	for _, line := range s.lines {
+		if line != nil {
+			errs = append(errs, line.close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// at is the address of a host.
+func (s *SSHServer) at(host string) string {
+	if line := s.lines[host]; line != nil {
+		return line.l.Addr().String()
+	}
+	return s.address
 }
 
 // program is a call of the ssh program that runs a command of the host's shell.
@@ -188,19 +216,11 @@ func newKey(path string) (ssh.Signer, error) {
 	return ssh.NewSignerFromKey(private)
 }
 
-// freePort is a port that nobody listens on.
-func freePort(ctx context.Context) (int, error) {
+// freeAddress is one that nobody listens on.
+func freeAddress(ctx context.Context) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return 0, err
+		return "", err
 	}
-	defer l.Close()
-	return portOf(l), nil
-}
-
-func portOf(l net.Listener) int {
-	if a, ok := l.Addr().(*net.TCPAddr); ok {
-		return a.Port
-	}
-	return 0
+	return l.Addr().String(), l.Close()
 }

@@ -61,12 +61,20 @@ func (s series) quantity(unit Unit) *Quantity {
 	return &Quantity{Unit: unit, P50: s.quantile(0.5), P95: s.quantile(0.95), Worst: s.quantile(1), Samples: len(s)}
 }
 
-// throughput sums up a series of times, each for moving size bytes.
-func (s series) throughput(size int64) *Quantity {
-	q := s.quantity(BytesPerSecond)
-	if q != nil {
-		n := float64(size)
-		q.P50, q.P95, q.Worst = n/q.P50, n/q.P95, n/q.Worst
+// over spreads each sample over n things.
+func (s series) over(n int) series {
+	out := make(series, len(s))
+	for i, v := range s {
+		out[i] = v / float64(n)
 	}
-	return q
+	return out
+}
+
+// throughput turns times, each for moving size bytes, into throughputs; nil stays nil.
+func (q *Quantity) throughput(size int64) *Quantity {
+	if q == nil {
+		return nil
+	}
+	n := float64(size)
+	return &Quantity{Unit: BytesPerSecond, P50: n / q.P50, P95: n / q.P95, Worst: n / q.Worst, Samples: q.Samples}
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 )
@@ -38,9 +39,18 @@ func TestQuantile(t *testing.T) {
 }
 
 func TestThroughputIsWorstWhereTimeIs(t *testing.T) {
-	q := times([]time.Duration{time.Second, 2 * time.Second, 4 * time.Second}).throughput(8e6)
+	q := times([]time.Duration{time.Second, 2 * time.Second, 4 * time.Second}).quantity(Seconds).throughput(8e6)
 	want := Quantity{Unit: BytesPerSecond, P50: 4e6, P95: 2e6, Worst: 2e6, Samples: 3}
 	if *q != want {
 		t.Errorf("got %+v, want %+v", *q, want)
+	}
+	if got := series(nil).quantity(Seconds).throughput(1); got != nil {
+		t.Errorf("throughput of nothing = %v", got)
+	}
+}
+
+func TestOver(t *testing.T) {
+	if got := (series{10, 25}).over(5); !slices.Equal(got, series{2, 5}) {
+		t.Errorf("10 and 25 over 5 = %v", got)
 	}
 }

@@ -2,9 +2,12 @@ package bench
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -43,16 +46,10 @@ func tree(ctx context.Context, b *Bench) (rows []Row, err error) {
 	}
 	defer func() { err = errors.Join(err, done()) }()
 	peer := rivals[0]
-	var paths []string
-	content := noise(treeSize)
-	for i := range treeDirs * treePerDir {
-		path := fmt.Sprintf("tree/dir-%02d/file-%02d", i/treePerDir, i%treePerDir)
-		if err := x.file(path, content); err != nil {
-			return nil, err
-		}
-		paths = append(paths, path)
+	paths, err := plantTree(x.workspace)
+	if err != nil {
+		return nil, err
 	}
-
 	for _, m := range []struct {
 		row        Row
 		ours, peer contender
@@ -66,7 +63,7 @@ func tree(ctx context.Context, b *Bench) (rows []Row, err error) {
 		},
 		{
 			row:  Row{Measured: "read 1,000 files, 16 readers"},
-			ours: contender{name: "read", run: func(ctx context.Context) error { return readTree(ctx, fb, paths) }},
+			ours: contender{name: "read", run: func(ctx context.Context) error { return readTree(ctx, fb, paths, treeReaders) }},
 			peer: contender{name: peer.name + " and `tar`", run: once(func(ctx context.Context) *exec.Cmd {
 				cmd := peer.command(ctx, nil, "tar", "-cf", "-", "tree")
 				cmd.Stdout = &counter{}
@@ -102,22 +99,49 @@ func walkTree(ctx context.Context, fb fsbridge.Bridge) error {
 	return err
 }
 
-// readTree reads all files, as many at a time as there are readers.
-func readTree(ctx context.Context, fb fsbridge.Bridge, paths []string) error {
+// plantTree makes a tree of small files below dir, a directory of this machine, and returns their
+// paths in it.
+func plantTree(dir string) ([]string, error) { return plant(dir, treeDirs*treePerDir, treeSize) }
+
+// plant makes so many files of that size, each with content of its own, and treePerDir of them in a
+// directory.
+func plant(dir string, files, size int) (paths []string, err error) {
+	content := noise(size)
+	for i := range files {
+		path := fmt.Sprintf("tree/dir-%02d/file-%02d", i/treePerDir, i%treePerDir)
+		full := filepath.Join(dir, path)
+		binary.LittleEndian.PutUint64(content, uint64(i))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(full), 0o755), os.WriteFile(full, content, 0o644)); err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
+// readTree reads all files, so many at a time.
+func readTree(ctx context.Context, fb fsbridge.Bridge, paths []string, at int) error {
+	return each(paths, at, func(name string) error {
+		data, err := fb.ReadFile(ctx, name)
+		if err == nil && len(data) != treeSize {
+			err = fmt.Errorf("%d bytes", len(data))
+		}
+		return err
+	})
+}
+
+// each does something with every name, so many at a time.
+func each(names []string, at int, do func(name string) error) error {
 	var (
 		next   atomic.Int64
 		wg     sync.WaitGroup
-		failed = make([]error, treeReaders)
+		failed = make([]error, at)
 	)
-	for reader := range treeReaders {
+	for worker := range at {
 		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(paths)); i = next.Add(1) - 1 {
-				data, err := fb.ReadFile(ctx, paths[i])
-				if err == nil && len(data) != treeSize {
-					err = fmt.Errorf("%s: %d bytes", paths[i], len(data))
-				}
-				if err != nil {
-					failed[reader] = err
+			for i := next.Add(1) - 1; i < int64(len(names)); i = next.Add(1) - 1 {
+				if err := do(names[i]); err != nil {
+					failed[worker] = fmt.Errorf("%s: %w", names[i], err)
 					return
 				}
 			}
