@@ -243,7 +243,7 @@ func (b *Backend) Ensure(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(b.refuse(resolved.Spec.Config), checkNames(resolved.Spec)); err != nil {
+	if err := errors.Join(b.refuse(resolved.Spec.Config), sandbox.RefuseHost(b.opts.Name, resolved.Spec.Config), checkNames(resolved.Spec)); err != nil {
 		return nil, err
 	}
 	return b.keeper.Ensure(ctx, resolved)

@@ -2,6 +2,7 @@ package bubblewrap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -215,7 +216,7 @@ func (b *Backend) Ensure(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	if resolved.Spec.Config.Limits.CPUs > 0 {
 		enforced = b.enforceable()
 	}
-	if err := refuse(resolved.Spec.Config, enforced); err != nil {
+	if err := errors.Join(refuse(resolved.Spec.Config, enforced), sandbox.RefuseHost(Name, resolved.Spec.Config)); err != nil {
 		return nil, err
 	}
 	return b.keeper.Ensure(ctx, resolved)

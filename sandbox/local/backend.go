@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"strings"
@@ -94,7 +95,7 @@ func (b *Backend) Ensure(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	if err != nil {
 		return nil, err
 	}
-	if err := refuse(resolved.Spec.Config); err != nil {
+	if err := errors.Join(refuse(resolved.Spec.Config), sandbox.RefuseHost(Name, resolved.Spec.Config)); err != nil {
 		return nil, err
 	}
 	return b.keep.Ensure(ctx, resolved)
