@@ -44,7 +44,7 @@ func TestRsync(t *testing.T) {
 	t.Parallel()
 	need(t, "rsync")
 	h := start(t)
-	n := 400
+	n := 5000
 	if testing.Short() {
 		n = 300
 	}

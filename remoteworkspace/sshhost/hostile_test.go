@@ -22,7 +22,7 @@ import (
 // session that is open goes on.
 func TestGarbageHandshakes(t *testing.T) {
 	t.Parallel()
-	rounds := 3000
+	rounds := 10_000
 	if testing.Short() {
 		rounds = 500
 	}
