@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -203,4 +204,31 @@ type failing struct{ err error }
 
 func (f failing) Probe(context.Context, skills.Request) (skills.Facts, error) {
 	return skills.Facts{}, f.err
+}
+
+// endless is a bridge whose hashes take as long as they are waited for.
+type endless struct{ *local.Bridge }
+
+func (endless) HashFile(ctx context.Context, _ string) (fsbridge.FileHash, error) {
+	<-ctx.Done()
+	return fsbridge.FileHash{}, ctx.Err()
+}
+
+// Files that grow faster than they are hashed hold up nobody for ever: what there is is told, without
+// hashes; a caller that gives up gets an error.
+func TestHashTime(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"skills/x/SKILL.md": good("x"), "skills/x/a": "a", "skills/x/b": "b"})
+	synctest.Test(t, func(t *testing.T) {
+		b := endless{bridge(t, dir)}
+		d, err := skills.Discover(t.Context(), b, workspace(), nil, skills.Options{Parallel: 1})
+		if err != nil || len(d.Skills) != 1 || d.Skills[0].Rejected() || len(d.Skills[0].Resources) != 2 || len(d.Notices) != 1 || !strings.Contains(d.Notices[0].Text, "2 files of skills are not hashed") {
+			t.Errorf("%+v, %v", d, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if d, err := skills.Discover(ctx, b, workspace(), nil, skills.Options{}); !errors.Is(err, context.DeadlineExceeded) || d.Skills != nil {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
 }

@@ -49,11 +49,14 @@ func Discover(ctx context.Context, b fsbridge.Bridge, roots []Root, p Prober, op
 		d.Notices = append(d.Notices, t.notices...)
 	}
 	// Texts and hashes are asked for at the same time.
-	hashed := make(chan hashResult, 1)
-	go func() { hashed <- hashAll(ctx, b, list, opts, limits) }()
-	err = read(ctx, b, list, opts, limits)
-	sums := <-hashed
-	if err = cmp.Or(err, sums.err); err != nil {
+	sums, hashed := toHash(b, list, opts, limits), make(chan error, 1)
+	hashing, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { hashed <- sums.run(hashing, b, opts) }()
+	if err = read(ctx, b, list, opts, limits); err != nil {
+		stop()
+	}
+	if err = cmp.Or(err, <-hashed); err != nil {
 		return Discovery{}, err
 	}
 	d.Notices = append(d.Notices, sums.fill(list, limits)...)

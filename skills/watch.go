@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/workberth/workberth/fsbridge"
 )
@@ -101,6 +102,17 @@ func (r *rootWatch) close() {
 	}
 }
 
+// isNoFolder reports that there is nothing at a path, or something that may yet make room for a folder: a
+// file, a link that leads nowhere or out.
+func isNoFolder(err error) bool {
+	for _, e := range []error{fs.ErrNotExist, fsbridge.ErrOutsideRoot, syscall.ENOTDIR, syscall.ELOOP} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
 // armRoot watches a root, or else the nearest folder above it. Nil is a root that cannot come to be
 // where the bridge can see it.
 func armRoot(ctx context.Context, b fsbridge.Bridge, root string) (*rootWatch, error) {
@@ -109,19 +121,19 @@ func armRoot(ctx context.Context, b fsbridge.Bridge, root string) (*rootWatch, e
 		watch, err := fsbridge.WatchDirectory(ctx, b, at, fsbridge.WatchOptions{Recursive: next == ""})
 		switch {
 		case err == nil && next != "":
-			if _, err := b.Stat(ctx, path.Join(at, next)); err == nil {
+			if info, err := b.Stat(ctx, path.Join(at, next)); err == nil && info.IsDir() {
 				_ = watch.Close() // it has just been made
 				return armRoot(ctx, b, root)
 			}
 			return &rootWatch{watch, next}, nil
 		case err == nil:
 			return &rootWatch{watch, next}, nil
-		case next != "" && errors.Is(err, fsbridge.ErrOutsideRoot), at == "." || at == "/":
+		case at == "." || at == "/":
 			if errors.Is(err, fsbridge.ErrOutsideRoot) || errors.Is(err, fs.ErrNotExist) {
 				return nil, nil //nolint:nilnil // there is nothing to watch
 			}
 			return nil, err
-		case !errors.Is(err, fs.ErrNotExist):
+		case !isNoFolder(err):
 			return nil, err
 		}
 		next = path.Base(at)
@@ -158,7 +170,7 @@ func (w *Watcher) pass(ctx context.Context, r *rootWatch) (again bool, err error
 			switch {
 			case !ok && ctx.Err() != nil:
 				return false, nil
-			case !ok && r.Err() != nil && !errors.Is(r.Err(), fs.ErrNotExist):
+			case !ok && r.Err() != nil && !isNoFolder(r.Err()):
 				return false, r.Err()
 			case !ok:
 				return true, nil

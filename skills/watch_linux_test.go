@@ -2,6 +2,7 @@ package skills_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -62,6 +63,49 @@ func TestWatch(t *testing.T) {
 	}
 	for range w.Changed() { // until it is closed
 		continue
+	}
+}
+
+// A root that becomes a file, a link that leads nowhere, in a circle or out of the workspace, or that comes and goes
+// as fast as it can: the watcher goes on.
+func TestWatchHostileRoot(t *testing.T) {
+	dir, out := t.TempDir(), t.TempDir()
+	write(t, dir, map[string]string{"skills/a/SKILL.md": good("a"), ".agents": "-> " + out})
+	b, at := bridge(t, dir), filepath.Join(dir, "skills")
+	w, err := skills.Watch(t.Context(), b, workspace())
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := filepath.Join(dir, "away")
+	for i, plant := range []func() error{
+		func() error { return os.WriteFile(at, nil, 0o644) }, func() error { return os.Symlink(out, at) }, func() error { return os.Symlink("skills", at) },
+		func() error { return os.Symlink("nowhere", at) }, func() error { return nil },
+		func() error {
+			for range 200 {
+				if err := errors.Join(os.Rename(away, at), os.Rename(at, away), os.Symlink(out, at), os.Remove(at)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	} {
+		if err := errors.Join(os.Rename(at, away), plant()); err != nil {
+			t.Fatal(err)
+		}
+		wait(t, w, "what became of the root")
+		if err := errors.Join(os.RemoveAll(at), os.Rename(away, at)); err != nil {
+			t.Fatal(err)
+		}
+		write(t, dir, map[string]string{fmt.Sprintf("skills/n%d/SKILL.md", i): good(fmt.Sprint("n", i))})
+		for {
+			wait(t, w, "a root that came back")
+			if d, err := skills.Discover(t.Context(), b, workspace(), nil, skills.Options{Parallel: 4}); err == nil && len(d.Skills) == i+2 {
+				break
+			}
+		}
+	}
+	if err := w.Close(); err != nil || w.Err() != nil {
+		t.Errorf("%v, %v", err, w.Err())
 	}
 }
 

@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"time"
 
 	"github.com/workberth/workberth/fsbridge"
 )
+
+// hashTime bounds the hashing of what is there: a file can grow faster than it is hashed.
+const hashTime = time.Minute
 
 // readManifest reads what should be the manifest, and no more than one can have.
 func (s *copying) readManifest(ctx context.Context) ([]byte, error) {
@@ -35,8 +39,10 @@ func (s *copying) hash(ctx context.Context, wanted []file) error {
 		}
 	}
 	sums := make([]fsbridge.Digest, len(list))
-	err := s.all(ctx, len(list), func(i int) error {
-		h, err := fsbridge.HashFile(ctx, s.to, s.at(list[i]))
+	brief, cancel := context.WithTimeout(ctx, hashTime)
+	defer cancel()
+	err := s.all(brief, len(list), func(i int) error {
+		h, err := fsbridge.HashFile(brief, s.to, s.at(list[i]))
 		if sums[i] = h.Digest; errors.Is(err, fs.ErrNotExist) || errors.Is(err, fsbridge.ErrNotRegular) || errors.Is(err, fsbridge.ErrOutsideRoot) || errors.Is(err, fs.ErrPermission) {
 			return nil // it is another one by now
 		}
@@ -46,6 +52,9 @@ func (s *copying) hash(ctx context.Context, wanted []file) error {
 		e := s.present[p]
 		e.Digest = sums[i]
 		s.present[p] = e
+	}
+	if brief.Err() != nil && ctx.Err() == nil {
+		return nil // it grows faster than it is hashed, so it is no copy
 	}
 	return err
 }
