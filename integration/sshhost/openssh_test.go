@@ -360,27 +360,29 @@ func TestBadReload(t *testing.T) {
 	output(t, h.ssh(t, "demo", "true"))
 }
 
+// get reads a page of the server's address for metrics.
+func (h *host) get(t testing.TB, path string) string {
+	t.Helper()
+	_, rest, _ := strings.Cut(h.out.String(), "metrics on ")
+	res, err := http.Get(strings.TrimSuffix(strings.TrimSpace(rest), "/metrics") + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 // healthy looks at the metrics of a server that has served something.
 func (h *host) healthy(t testing.TB) {
 	t.Helper()
-	_, rest, _ := strings.Cut(h.out.String(), "metrics on ")
-	url := strings.TrimSuffix(strings.TrimSpace(rest), "/metrics")
-	get := func(path string) string {
-		res, err := http.Get(url + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		data, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(data)
-	}
-	if got := get("/healthz"); got != "ok\n" {
+	if got := h.get(t, "/healthz"); got != "ok\n" {
 		t.Errorf("health: %q", got)
 	}
-	got := get("/metrics")
+	got := h.get(t, "/metrics")
 	for _, want := range []string{`berth_host_auth_total{outcome="ok"}`, `berth_host_sandboxes 1`, `berth_host_sessions_total{kind="exec",outcome="ended"}`, `berth_host_bytes_total{direction="in"}`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)
