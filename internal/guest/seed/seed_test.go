@@ -216,11 +216,14 @@ func TestCutOff(t *testing.T) {
 func TestPackFails(t *testing.T) {
 	dir := t.TempDir()
 	lay(t, dir, "a", "b", "c")
+	if err := os.WriteFile(filepath.Join(dir, "b"), make([]byte, 5*together), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var archive bytes.Buffer
 	wrote := 0
 	_, err := Pack(ctx, writerFunc(func(p []byte) (int, error) {
-		if wrote++; wrote == 4 {
+		if wrote++; wrote == 2 {
 			cancel()
 		}
 		return archive.Write(p)
