@@ -7,8 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxFrontmatter bounds the block, in bytes.
-const maxFrontmatter = 16 << 10
+const (
+	// maxFrontmatter bounds the block, in bytes.
+	maxFrontmatter = 16 << 10
+	// maxHead bounds where it may end: so much of a file is split into lines.
+	maxHead = 128 << 10
+)
 
 // block is the frontmatter of a file, with line feeds only.
 type block struct {
@@ -25,7 +29,7 @@ func frontmatter(data []byte) (block, *Fault) {
 	if f := notText(data); f != nil {
 		return block{}, f
 	}
-	lines := strings.Split(lineFeeds(string(data)), "\n")
+	lines := strings.Split(lineFeeds(string(data[:min(len(data), maxHead)])), "\n")
 	first, ok := blockStart(lines)
 	if !ok {
 		return block{}, &Fault{

@@ -179,3 +179,19 @@ func TestEncoding(t *testing.T) {
 		}
 	}
 }
+
+// A frontmatter is looked for at the beginning of a file alone, however long that is.
+func TestLongFile(t *testing.T) {
+	const million = 1_000_000
+	for text, want := range map[string]string{
+		strings.Repeat("\n", million): "frontmatter", "<!--" + strings.Repeat("\n", million) + "-->\n" + good("x"): "frontmatter", "---\n" + strings.Repeat("\n", million) + "---\n": "size",
+		strings.Repeat("\n", 60_000) + good("x"): "", good("x") + strings.Repeat("text\r\n", million/6): "", "---\nname: x\n" + strings.Repeat("a", million): "size",
+	} {
+		dir := t.TempDir()
+		write(t, dir, map[string]string{"skills/x/SKILL.md": text})
+		_, l := found(t, bridge(t, dir))
+		if v := at(t, l, "skills/x/SKILL.md"); rules(v.Skill) != want {
+			t.Errorf("%.20q: %v, want %q", text, v.Faults, want)
+		}
+	}
+}
