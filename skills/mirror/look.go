@@ -67,7 +67,14 @@ func (s *copying) look(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { data, readErr = s.readManifest(ctx) })
 	wg.Go(func() {
+		room := maxPathBytes
 		walkErr = fsbridge.Walk(ctx, s.to, s.opts.Dir, fsbridge.WalkOptions{MaxEntries: maxEntries}, func(e fsbridge.WalkEntry) error {
+			if room -= len(e.Path); room < 0 {
+				return &fsbridge.PathError{
+					Op: "list the copies in", Path: s.opts.Dir, Err: &fsbridge.LimitError{What: "size of all paths", Limit: maxPathBytes},
+					Hint: "remove what does not belong there",
+				}
+			}
 			s.present[e.Path] = e
 			return nil
 		})

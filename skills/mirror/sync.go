@@ -22,8 +22,10 @@ const (
 	// size in bytes.
 	manifestName = ".manifest.json"
 	maxManifest  = 8 << 20
-	// maxEntries is how many files and folders there may be in the directory.
-	maxEntries = 200_000
+	// maxEntries is how many files and folders there may be in the directory, maxPathBytes how long
+	// their paths may be together.
+	maxEntries   = 200_000
+	maxPathBytes = 64 << 20
 )
 
 // manifest is that record: the digest of each file, by path.
