@@ -108,12 +108,14 @@ func valueText(v any) string {
 
 // checkJSON is one fault that config check found.
 type checkJSON struct {
-	OK      bool   `json:"ok"`
-	Agent   string `json:"agent,omitempty"`
-	Field   string `json:"field,omitempty"`
-	Problem string `json:"problem,omitempty"`
-	Remedy  string `json:"remedy,omitempty"`
-	Source  string `json:"source,omitempty"`
+	OK    bool   `json:"ok"`
+	Agent string `json:"agent,omitempty"`
+	// Workspace is the name of a bound one.
+	Workspace string `json:"workspace,omitempty"`
+	Field     string `json:"field,omitempty"`
+	Problem   string `json:"problem,omitempty"`
+	Remedy    string `json:"remedy,omitempty"`
+	Source    string `json:"source,omitempty"`
 }
 
 func newConfigCheck(a *app) *cobra.Command {
@@ -121,7 +123,7 @@ func newConfigCheck(a *app) *cobra.Command {
 	var jsonOut bool
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check the configuration, for every agent in it, without starting anything",
+		Short: "Check the configuration, for every agent and bound workspace in it, without starting anything",
 		Args:  exactly(0),
 		RunE: func(*cobra.Command, []string) error {
 			faults, err := a.checkConfig(t)
@@ -159,6 +161,9 @@ func (f checkJSON) text() string {
 	if f.Agent != "" {
 		s = "agent " + f.Agent + ": " + s
 	}
+	if f.Workspace != "" {
+		s = "workspace " + f.Workspace + ": " + s
+	}
 	if f.Source != "" && f.Source != config.SourceDefault {
 		s = f.Source + ": " + s
 	}
@@ -168,7 +173,7 @@ func (f checkJSON) text() string {
 	return s
 }
 
-// checkConfig validates what the target asks for and every configured agent.
+// checkConfig validates what the target asks for, every configured agent and every bound workspace.
 func (a *app) checkConfig(t *target) ([]checkJSON, error) {
 	path, explicit := t.config, t.config != ""
 	if !explicit {
@@ -188,18 +193,44 @@ func (a *app) checkConfig(t *target) ([]checkJSON, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := knownBackend(eff.Backend); err != nil {
-			faults = append(faults, fault(agent, err, eff))
-			continue
-		}
-		s, err := spec(eff)
+		found, err := a.checkEffective(eff)
 		if err != nil {
 			return nil, err
 		}
-		_, err = sandbox.Resolve(eff.Backend, s, a.factsFor(eff.Backend), nil)
-		for _, err := range split(err) {
-			faults = append(faults, fault(agent, err, eff))
+		for _, f := range found {
+			f.Agent = agent
+			faults = append(faults, f)
 		}
+	}
+	for _, name := range file.Workspaces() {
+		eff, err := file.Merge(config.Request{Binding: name}, defaultConfig)
+		if err != nil {
+			return nil, err
+		}
+		found, err := a.checkEffective(eff)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			f.Workspace = name
+			faults = append(faults, f)
+		}
+	}
+	return faults, nil
+}
+
+// checkEffective tells what of one effective configuration would be refused.
+func (a *app) checkEffective(eff *config.Effective) (faults []checkJSON, err error) {
+	if err := knownBackend(eff.Backend); err != nil {
+		return []checkJSON{fault(err, eff)}, nil
+	}
+	s, err := spec(eff)
+	if err != nil {
+		return nil, err
+	}
+	_, err = sandbox.Resolve(eff.Backend, s, a.factsFor(eff.Backend), nil)
+	for _, err := range split(err) {
+		faults = append(faults, fault(err, eff))
 	}
 	return faults, nil
 }
@@ -216,8 +247,8 @@ func split(err error) []error {
 }
 
 // fault describes one refusal and where its setting comes from.
-func fault(agent string, err error, eff *config.Effective) checkJSON {
-	f := checkJSON{Agent: agent, Problem: err.Error()}
+func fault(err error, eff *config.Effective) checkJSON {
+	f := checkJSON{Problem: err.Error()}
 	var p *sandbox.Problem
 	if errors.As(err, &p) {
 		f.Field, f.Remedy = p.Field, p.Remedy
