@@ -280,7 +280,7 @@ func (m *machine) documents(t *testing.T) (gone func()) {
 }
 
 // A host that serves SFTP and runs no commands: skills are found, and those that need something miss
-// it. SKL-02 SKL-04
+// it; what cannot be done there is said to be. SKL-02 SKL-04
 func TestOverSFTPAlone(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, sandboxtest.New(t, sandboxtest.FilesOnly))
@@ -300,5 +300,12 @@ func TestOverSFTPAlone(t *testing.T) {
 	}
 	if v := l.Verdicts[1]; v.State != skills.StateLoaded || len(v.Resources) != 1 || v.Resources[0].Path != filepath.Join("deep", "er", "x.txt") {
 		t.Errorf("%+v", v)
+	}
+	if _, err := skills.Watch(t.Context(), m.bridge, d.Roots); !errors.Is(err, fsbridge.ErrUnsupported) {
+		t.Errorf("watch: %v", err)
+	}
+	src := installed(t)
+	if _, err := mirror.Sync(t.Context(), src.list(t, skills.Policy{}), src.bridge, m.bridge, mirror.Options{}); !errors.Is(err, fsbridge.ErrUnsupported) {
+		t.Errorf("sync: %v", err)
 	}
 }
