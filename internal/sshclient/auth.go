@@ -3,6 +3,7 @@ package sshclient
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,9 +24,14 @@ type PassphraseFunc func(ctx context.Context, path string) ([]byte, error)
 type keyring struct {
 	s          Settings
 	passphrase PassphraseFunc
+	unlocked   unlocked
 	agentConn  net.Conn
 	notes      []string
 }
+
+// unlocked are the keys that a passphrase was given for, by the hash of their files: further
+// connections to the same destination do not ask again. nil keeps none.
+type unlocked map[[sha256.Size]byte]ssh.Signer
 
 // close ends the conversation with the agent, after authentication.
 func (k *keyring) close() {
@@ -99,6 +105,10 @@ func (k *keyring) identity(ctx context.Context, path string, held []ssh.Signer) 
 		k.note("%v", err)
 		return nil
 	}
+	file := sha256.Sum256(data)
+	if signer := k.unlocked[file]; signer != nil {
+		return signer
+	}
 	signer, err := ssh.ParsePrivateKey(data)
 	var locked *ssh.PassphraseMissingError
 	if errors.As(err, &locked) {
@@ -110,6 +120,9 @@ func (k *keyring) identity(ctx context.Context, path string, held []ssh.Signer) 
 		if phrase, err = k.passphrase(ctx, path); err == nil {
 			signer, err = ssh.ParsePrivateKeyWithPassphrase(data, phrase)
 			clear(phrase)
+		}
+		if err == nil && k.unlocked != nil {
+			k.unlocked[file] = signer
 		}
 	}
 	if err != nil {

@@ -88,6 +88,35 @@ func TestPassphrase(t *testing.T) {
 	}
 }
 
+// A passphrase is asked for once: further connections to a host know the key.
+func TestPassphraseOnce(t *testing.T) {
+	sshtest.Available(t)
+	t.Parallel()
+	key := sshtest.NewKey(t, "ed25519")
+	s := sshtest.Start(t, sshtest.Options{NoIdentity: true, AuthorizedKeys: []ssh.PublicKey{key.Public()}, MaxSessions: 1})
+	p := newPlace(t, host("box", s, "IdentityFile ~/locked"))
+	p.file("locked", encrypted(t, key, "open sesame"))
+	asked := 0
+	g := NewGroup(p.read("box"), Options{Passphrase: func(context.Context, string) ([]byte, error) {
+		asked++
+		return []byte("open sesame"), nil
+	}})
+	defer g.Close()
+	for range 3 { // each on a connection of its own
+		session, err := g.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := session.Start(t.Context(), "sleep 60"); err != nil {
+			t.Fatal(err)
+		}
+		defer session.Abort()
+	}
+	if asked != 1 || len(g.conns) != 3 {
+		t.Errorf("asked %d times for %d connections", asked, len(g.conns))
+	}
+}
+
 // The agent's keys count, but for IdentitiesOnly.
 func TestAgentKeys(t *testing.T) {
 	sshtest.Available(t)

@@ -90,7 +90,7 @@ func (g *Group) greet(ctx context.Context, s Settings, keys *hostKeys, dial dial
 	if err != nil {
 		return nil, err
 	}
-	ring := &keyring{s: s, passphrase: g.opts.Passphrase}
+	ring := &keyring{s: s, passphrase: g.opts.Passphrase, unlocked: g.unlocked}
 	defer ring.close()
 	config := &ssh.ClientConfig{
 		User: s.User, ClientVersion: clientVersion,

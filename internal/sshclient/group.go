@@ -28,6 +28,7 @@ type Group struct {
 	log  *slog.Logger
 
 	dialling chan struct{} // holds one token while nobody dials
+	unlocked unlocked      // belongs to whoever dials
 
 	mu     sync.Mutex
 	conns  []*conn
@@ -36,7 +37,7 @@ type Group struct {
 
 // NewGroup makes a group without connections.
 func NewGroup(s Settings, opts Options) *Group {
-	g := &Group{s: s, opts: opts, log: opts.Logger, dialling: make(chan struct{}, 1)}
+	g := &Group{s: s, opts: opts, log: opts.Logger, dialling: make(chan struct{}, 1), unlocked: make(unlocked)}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}
