@@ -280,7 +280,7 @@ func (m *machine) documents(t *testing.T) (gone func()) {
 }
 
 // A host that serves SFTP and runs no commands: skills are found, and those that need something miss
-// it; what cannot be done there is said to be. SKL-02 SKL-04
+// it; installed ones are copied there; what cannot be done is said to be. SKL-02 SKL-04
 func TestOverSFTPAlone(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, sandboxtest.New(t, sandboxtest.FilesOnly))
@@ -305,7 +305,10 @@ func TestOverSFTPAlone(t *testing.T) {
 		t.Errorf("watch: %v", err)
 	}
 	src := installed(t)
-	if _, err := mirror.Sync(t.Context(), src.list(t, skills.Policy{}), src.bridge, m.bridge, mirror.Options{}); !errors.Is(err, fsbridge.ErrUnsupported) {
-		t.Errorf("sync: %v", err)
+	for _, want := range []string{"[one/SKILL.md one/run.sh] 0", "[] 2"} {
+		res, err := mirror.Sync(t.Context(), src.list(t, skills.Policy{}), src.bridge, m.bridge, mirror.Options{})
+		if got := fmt.Sprint(res.Written, res.Unchanged); err != nil || got != want {
+			t.Errorf("sync: %s, %v; want %s", got, err, want)
+		}
 	}
 }
