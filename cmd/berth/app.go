@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 )
 
 // app is what a command may touch of the world around it.
@@ -17,6 +18,9 @@ type app struct {
 	executable string
 	// verbose is set by --verbose: log lines on stderr.
 	verbose bool
+
+	mu     sync.Mutex
+	opened []io.Closer // backends that hold connections, for the end of the program
 }
 
 // newApp takes the process's own surroundings.
@@ -52,5 +56,26 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	return a.report(root.ExecuteContext(ctx))
+	code := a.report(root.ExecuteContext(ctx))
+	a.close()
+	return code
+}
+
+// keep remembers what is to be closed at the end.
+func (a *app) keep(c io.Closer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.opened = append(a.opened, c)
+}
+
+// close gives back what the command has opened: connections to engines, a service and a tunnel
+// that were started for it.
+func (a *app) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.opened {
+		if err := c.Close(); err != nil {
+			a.logger().Debug("closing a backend", "error", err)
+		}
+	}
 }

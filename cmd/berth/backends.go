@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -26,9 +27,17 @@ func (a *app) helperFor(arch string) (helperbin.Helper, error) {
 	return helperbin.For("linux", arch, a.helperOptions())
 }
 
-// openBackend opens a backend by name. engine is the address of its engine; empty means the one that
-// the environment names. It starts nothing.
+// openBackend opens a backend by name, which is closed at the end of the program. engine is the
+// address of its engine; empty means the one that the environment names. It starts nothing.
 func (a *app) openBackend(name, engine string, log *slog.Logger) (sandbox.Backend, error) {
+	b, err := a.newBackend(name, engine, log)
+	if c, ok := b.(io.Closer); ok && err == nil {
+		a.keep(c)
+	}
+	return b, err
+}
+
+func (a *app) newBackend(name, engine string, log *slog.Logger) (sandbox.Backend, error) {
 	if err := knownBackend(name); err != nil {
 		return nil, err
 	}
