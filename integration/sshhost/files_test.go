@@ -164,7 +164,7 @@ func TestGit(t *testing.T) {
 	output(t, h.command(t, "git", "-C", clone, "fsck", "--strict"))
 }
 
-// A mounted workspace, used as an editor and git do.
+// A mounted workspace, used as an editor, git and a build do.
 func TestSshfs(t *testing.T) {
 	t.Parallel()
 	need(t, "sshfs", "fusermount3", "git")
@@ -198,8 +198,20 @@ mv f g; ln -s g l; test "$(cat l)" = oXX; mkdir -p a/b; rmdir a/b a; df . >/dev/
 head -c 300000 /dev/urandom > r; cp r r2; cmp r r2
 git init -q repo; cd repo; echo x > x; git add x; git commit -qm x; git fsck --strict; test -z "$(git status --porcelain)"
 cd ..; rm -r repo
+mkdir -p prog/inner; cd prog; printf 'module prog\n\ngo 1.21\n' > go.mod
+printf 'package main\n\nimport "prog/inner"\n\nfunc main() { println(inner.Word) }\n' > main.go
+for word in one two; do
+	printf 'package inner\n\nconst Word = "%s"\n' $word > inner/inner.go
+	go build -o out .; test "$(./out 2>&1)" = $word; go vet ./...
+done
+cd ..; rm -r prog
 `
 	cmd := h.command(t, "sh", "-c", script, "sh", mount)
+	cache, err := exec.Command("go", "env", "GOCACHE").Output() // what is of Go itself is built already
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(cmd.Env, "CGO_ENABLED=0", "GOFLAGS=", "GOCACHE="+strings.TrimSpace(string(cache)))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
