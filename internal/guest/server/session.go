@@ -20,7 +20,7 @@ type session struct {
 	out    *mux.Sender
 	work   *pool
 	role   *role
-	// working counts the short calls that are not yet about to be answered.
+	// working counts the quick calls that are not yet about to be answered.
 	working atomic.Int32
 
 	ctx    context.Context // ends with the connection
@@ -167,7 +167,7 @@ func (s *session) open(f *wire.Frame) (reading bool, err error) {
 	}
 	st := newStream(s, id, op, f)
 	s.streams[id] = st
-	if !op.Long() {
+	if st.quick() {
 		s.working.Add(1)
 	}
 	// Under the lock, so that no work begins once closed is set.

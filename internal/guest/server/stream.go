@@ -48,6 +48,9 @@ func newStream(s *session, id uint64, op wire.Op, request *wire.Frame) *stream {
 	return st
 }
 
+// quick tells a call whose answer can be expected at once: it neither takes long nor waits for content.
+func (st *stream) quick() bool { return !st.op.Long() && !st.op.TakesContent() }
+
 // serve runs the call.
 func (st *stream) serve() {
 	answer, err := st.run()
@@ -88,7 +91,7 @@ func (st *stream) finish(answer *wire.Frame) {
 	st.sending.Unlock()
 	// Before the answer: the peer may open as many calls as it has answers for.
 	st.s.forget(st)
-	if !st.op.Long() {
+	if st.quick() {
 		st.s.working.Add(-1)
 	}
 	if err := st.s.out.Send(st.s.ctx, answer); errors.Is(err, wire.ErrProtocol) {
