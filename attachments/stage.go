@@ -3,7 +3,6 @@ package attachments
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -141,14 +140,14 @@ func (s *staging) hash(ctx context.Context, at string, size int64) (fsbridge.Dig
 		return "", err
 	}
 	sum := sha256.Sum256(data)
-	return fsbridge.Digest(hex.EncodeToString(sum[:])), nil
+	return fsbridge.DigestOf(sum[:]), nil
 }
 
 // digest hashes what a reader yields.
 func digest(r io.Reader) (fsbridge.Digest, error) {
 	sum := sha256.New()
 	_, err := io.CopyBuffer(struct{ io.Writer }{sum}, r, make([]byte, 64<<10))
-	return fsbridge.Digest(hex.EncodeToString(sum.Sum(nil))), err
+	return fsbridge.DigestOf(sum.Sum(nil)), err
 }
 
 // send creates the file. The media store compares the hash before the last byte is given

@@ -1,6 +1,10 @@
 package fsbridge
 
-import "strings"
+import (
+	"fmt"
+	"path"
+	"strings"
+)
 
 // MountKind says what a mount is.
 type MountKind string
@@ -116,4 +120,33 @@ func squeezed(p string) bool {
 		}
 	}
 	return true
+}
+
+// Holds reports whether p, which is absolute and clean, is a mount point or has one below it.
+func (t MountTable) Holds(p string) bool {
+	for _, m := range t {
+		if m.Path == p || strings.HasPrefix(m.Path, strings.TrimSuffix(p, "/")+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// Complete returns a copy in which system mounts are read-only. It refuses, with an error that
+// matches [ErrInvalid], a mount whose path is not absolute and clean, and one that is given twice.
+func (t MountTable) Complete() (MountTable, error) {
+	mounts := make(MountTable, len(t))
+	seen := make(map[string]bool, len(t))
+	for i, m := range t {
+		if !path.IsAbs(m.Path) || path.Clean(m.Path) != m.Path {
+			return nil, fmt.Errorf("mount %q is not an absolute, clean path: %w", m.Path, ErrInvalid)
+		}
+		if seen[m.Path] {
+			return nil, fmt.Errorf("mount %q is given twice: %w", m.Path, ErrInvalid)
+		}
+		seen[m.Path] = true
+		m.ReadOnly = m.ReadOnly || m.Kind == MountSystem
+		mounts[i] = m
+	}
+	return mounts, nil
 }

@@ -3,7 +3,6 @@ package remoteworkspace
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -296,5 +295,5 @@ func (s *DocumentService) read(ctx context.Context, o *opened, name string) (Doc
 // hashOf is the digest of content.
 func hashOf(data []byte) fsbridge.Digest {
 	sum := sha256.Sum256(data)
-	return fsbridge.Digest(hex.EncodeToString(sum[:]))
+	return fsbridge.DigestOf(sum[:])
 }

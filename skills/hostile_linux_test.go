@@ -3,7 +3,6 @@ package skills_test
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -254,7 +253,7 @@ func TestDiscoverUnderAttack(t *testing.T) {
 		})
 	}
 	h := sha256.Sum256([]byte("secret"))
-	secret := fsbridge.Digest(hex.EncodeToString(h[:]))
+	secret := fsbridge.DigestOf(h[:])
 	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
 		d, err := skills.Discover(t.Context(), b, workspace(), nil, skills.Options{Parallel: 4})
 		if err != nil {

@@ -3,7 +3,6 @@ package skills
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,7 +23,7 @@ const (
 // skill that can be listed.
 func (s *Skill) parse(data []byte) {
 	sum := sha256.Sum256(data)
-	s.Digest, s.Size = fsbridge.Digest(hex.EncodeToString(sum[:])), int64(len(data))
+	s.Digest, s.Size = fsbridge.DigestOf(sum[:]), int64(len(data))
 	b, f := frontmatter(data)
 	if f != nil {
 		s.fault(SeverityError, f.Line, f.Rule, f.Text, f.Fix)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -165,7 +164,7 @@ func (s *Store) fill(ctx context.Context, t *temporary, r io.Reader, size int64,
 	if size >= 0 && ref.Size != size {
 		return fmt.Errorf("%w: %d bytes came of %d", ErrSize, ref.Size, size)
 	}
-	ref.Digest = fsbridge.Digest(hex.EncodeToString(sum.Sum(nil)))
+	ref.Digest = fsbridge.DigestOf(sum.Sum(nil))
 	ref.Type = mimetype.Detect(head).String()
 	return nil
 }

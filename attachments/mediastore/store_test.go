@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -38,7 +37,7 @@ func TestMain(m *testing.M) {
 
 func digestOf(data []byte) fsbridge.Digest {
 	sum := sha256.Sum256(data)
-	return fsbridge.Digest(hex.EncodeToString(sum[:]))
+	return fsbridge.DigestOf(sum[:])
 }
 
 func openStore(t testing.TB, opts mediastore.Options) *mediastore.Store {

@@ -86,22 +86,12 @@ func (b *Bridge) Mkdir(ctx context.Context, p string, opts fsbridge.MkdirOptions
 	}())
 }
 
-// holdsMount tells whether p is a mount point or has one below it.
-func (b *Bridge) holdsMount(p string) bool {
-	for _, m := range b.opts.Mounts {
-		if m.Path == p || strings.HasPrefix(m.Path, strings.TrimSuffix(p, "/")+"/") {
-			return true
-		}
-	}
-	return false
-}
-
 // movable refuses to take away mount points and files of read-only mounts.
 func (b *Bridge) movable(pl place) error {
 	if err := pl.changeable(); err != nil {
 		return err
 	}
-	if b.holdsMount(pl.abs) {
+	if b.opts.Mounts.Holds(pl.abs) {
 		return fmt.Errorf("%s is a mount point or holds one: %w", pl.abs, syscall.EBUSY)
 	}
 	return nil
@@ -110,7 +100,7 @@ func (b *Bridge) movable(pl place) error {
 // Remove removes a file, a link or a directory.
 func (b *Bridge) Remove(ctx context.Context, p string, opts fsbridge.RemoveOptions) error {
 	err := func() error {
-		if err := checkPrecondition(opts.If); err != nil {
+		if err := opts.If.Check(); err != nil {
 			return err
 		}
 		if err := b.begin(ctx, p); err != nil {

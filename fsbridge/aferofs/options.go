@@ -3,7 +3,6 @@ package aferofs
 import (
 	"errors"
 	"fmt"
-	"path"
 
 	"github.com/workberth/workberth/fsbridge"
 )
@@ -29,22 +28,10 @@ func (o Options) complete() (Options, error) {
 	if o.Mounts == nil {
 		o.Mounts = fsbridge.MountTable{{Path: "/", Kind: fsbridge.MountWorkspace}}
 	}
-	mounts := make(fsbridge.MountTable, len(o.Mounts))
-	seen := map[string]bool{}
-	for i, m := range o.Mounts {
-		if !path.IsAbs(m.Path) || path.Clean(m.Path) != m.Path {
-			return o, fmt.Errorf("mount %q is not an absolute, clean path: %w", m.Path, fsbridge.ErrInvalid)
-		}
-		if seen[m.Path] {
-			return o, fmt.Errorf("mount %q is given twice: %w", m.Path, fsbridge.ErrInvalid)
-		}
-		seen[m.Path] = true
-		if m.Kind == fsbridge.MountSystem {
-			m.ReadOnly = true
-		}
-		mounts[i] = m
+	var err error
+	if o.Mounts, err = o.Mounts.Complete(); err != nil {
+		return o, err
 	}
-	o.Mounts = mounts
 	if o.ReadLimit < 0 {
 		return o, fmt.Errorf("the read limit is negative: %w", fsbridge.ErrInvalid)
 	}

@@ -3,7 +3,6 @@ package aferofs
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -216,7 +215,5 @@ func (b *Bridge) hashOpen(ctx context.Context, f afero.File) (fsbridge.FileHash,
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fsbridge.FileHash{}, err
 	}
-	return fsbridge.FileHash{Digest: digestOf(sum.Sum(nil)), Size: n}, nil
+	return fsbridge.FileHash{Digest: fsbridge.DigestOf(sum.Sum(nil)), Size: n}, nil
 }
-
-func digestOf(sum []byte) fsbridge.Digest { return fsbridge.Digest(hex.EncodeToString(sum)) }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -31,36 +30,8 @@ func (b *Bridge) WriteStream(ctx context.Context, p string, r io.Reader, opts fs
 	return res, fail("write", p, err)
 }
 
-// checkWrite refuses malformed options.
-func checkWrite(o fsbridge.WriteOptions) error {
-	switch {
-	case o.Mode&^fsbridge.ModeAll != 0:
-		return fmt.Errorf("mode %#o has more than twelve bits: %w", o.Mode, fsbridge.ErrInvalid)
-	case o.Mode&^fsbridge.ModePerm != 0 && !o.AllowSetID:
-		return fmt.Errorf("mode %#o sets set-id or sticky bits, which was not allowed: %w", o.Mode, fsbridge.ErrInvalid)
-	case o.Size < 0:
-		return fmt.Errorf("size %d is negative: %w", o.Size, fsbridge.ErrInvalid)
-	}
-	return checkPrecondition(o.If)
-}
-
-// checkPrecondition refuses conditions that contradict themselves or can never hold.
-func checkPrecondition(c fsbridge.Precondition) error {
-	if c.Hash == "" {
-		return nil
-	}
-	if c.Absent {
-		return fmt.Errorf("a precondition cannot demand a hash and no file: %w", fsbridge.ErrInvalid)
-	}
-	sum, err := hex.DecodeString(string(c.Hash))
-	if err != nil || len(sum) != sha256.Size || digestOf(sum) != c.Hash {
-		return fmt.Errorf("%q is no SHA-256 in lower-case hexadecimal: %w", c.Hash, fsbridge.ErrInvalid)
-	}
-	return nil
-}
-
 func (b *Bridge) write(ctx context.Context, p string, r io.Reader, opts fsbridge.WriteOptions) (fsbridge.WriteResult, error) {
-	if err := checkWrite(opts); err != nil {
+	if err := opts.Check(); err != nil {
 		return fsbridge.WriteResult{}, err
 	}
 	if err := b.begin(ctx, p); err != nil {
@@ -158,7 +129,7 @@ func (b *Bridge) fill(ctx context.Context, f afero.File, r io.Reader, opts fsbri
 	if err == nil && opts.Sync {
 		err = f.Sync()
 	}
-	return fsbridge.FileHash{Digest: digestOf(sum.Sum(nil)), Size: n}, err
+	return fsbridge.FileHash{Digest: fsbridge.DigestOf(sum.Sum(nil)), Size: n}, err
 }
 
 // commit gives the temporary file its name. b.mu is held.

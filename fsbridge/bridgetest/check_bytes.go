@@ -3,7 +3,6 @@ package bridgetest
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"runtime"
@@ -119,7 +118,7 @@ func bytesBig(k *kit) {
 	want := sha256.New()
 	res, err := fsbridge.WriteStream(k.ctx, k.b, "big", io.TeeReader(in, want), fsbridge.WriteOptions{})
 	k.ok("write", err)
-	sum := fsbridge.Digest(hex.EncodeToString(want.Sum(nil)))
+	sum := fsbridge.DigestOf(want.Sum(nil))
 	if res.Size != n || res.Digest != sum {
 		k.Errorf("write: size %d, digest %s, want %d and %s", res.Size, res.Digest, n, sum)
 	}
@@ -142,7 +141,7 @@ func bytesBig(k *kit) {
 		k.ok("read", err)
 	}
 	k.ok("close", r.Close())
-	if fsbridge.Digest(hex.EncodeToString(got.Sum(nil))) != sum {
+	if fsbridge.DigestOf(got.Sum(nil)) != sum {
 		k.Error("200 MiB were read wrongly")
 	}
 	if bound := base + 96<<20; peak > bound {
@@ -166,7 +165,7 @@ func (k *kit) oracleDigest(p string) fsbridge.Digest {
 	h := sha256.New()
 	_, err = io.Copy(h, r)
 	k.ok("oracle", err)
-	return fsbridge.Digest(hex.EncodeToString(h.Sum(nil)))
+	return fsbridge.DigestOf(h.Sum(nil))
 }
 
 // repeatReader yields left bytes of block over and over.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -274,7 +273,7 @@ func pattern(n int, seed byte) []byte {
 // digest is the SHA-256 of data.
 func digest(data []byte) fsbridge.Digest {
 	sum := sha256.Sum256(data)
-	return fsbridge.Digest(hex.EncodeToString(sum[:]))
+	return fsbridge.DigestOf(sum[:])
 }
 
 // leaks tells whether data shows the secret.

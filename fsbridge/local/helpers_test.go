@@ -4,7 +4,6 @@ package local
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
@@ -114,7 +113,7 @@ func missing(t *testing.T, why string, args ...any) {
 
 func hashOf(s string) fsbridge.Digest {
 	sum := sha256.Sum256([]byte(s))
-	return fsbridge.Digest(hex.EncodeToString(sum[:]))
+	return fsbridge.DigestOf(sum[:])
 }
 
 // shape describes a tree: names, types, modes, sizes, contents.

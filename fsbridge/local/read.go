@@ -5,7 +5,6 @@ package local
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -204,7 +203,7 @@ func (b *Bridge) hash(ctx context.Context, fd int) (fsbridge.FileHash, error) {
 }
 
 func digest(h hash.Hash) fsbridge.Digest {
-	return fsbridge.Digest(hex.EncodeToString(h.Sum(nil)))
+	return fsbridge.DigestOf(h.Sum(nil))
 }
 
 // OpenReader implements fsbridge.StreamReader. The stream stays on the file that was opened, even

@@ -39,7 +39,7 @@ func (c *call) fill(f *sftp.File, pl place, r io.Reader, opts fsbridge.WriteOpti
 	if err := prepare(c, f.Close); err != nil {
 		return fsbridge.FileHash{}, err
 	}
-	return fsbridge.FileHash{Digest: digestOf(w.sum.Sum(nil)), Size: w.off}, nil
+	return fsbridge.FileHash{Digest: fsbridge.DigestOf(w.sum.Sum(nil)), Size: w.off}, nil
 }
 
 // dress gives the file the owner of the one it is to replace, where the server lets it, and the mode

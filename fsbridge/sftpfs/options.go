@@ -3,7 +3,6 @@ package sftpfs
 import (
 	"errors"
 	"fmt"
-	"path"
 	"time"
 
 	"github.com/workberth/workberth/fsbridge"
@@ -32,22 +31,10 @@ func (o Options) complete() (Options, error) {
 	if len(o.Mounts) == 0 {
 		return o, fmt.Errorf("no mounts are given, so that nothing would be permitted: %w", fsbridge.ErrInvalid)
 	}
-	mounts := make(fsbridge.MountTable, len(o.Mounts))
-	seen := map[string]bool{}
-	for i, m := range o.Mounts {
-		if !path.IsAbs(m.Path) || path.Clean(m.Path) != m.Path {
-			return o, fmt.Errorf("mount %q is not an absolute, clean path: %w", m.Path, fsbridge.ErrInvalid)
-		}
-		if seen[m.Path] {
-			return o, fmt.Errorf("mount %q is given twice: %w", m.Path, fsbridge.ErrInvalid)
-		}
-		seen[m.Path] = true
-		if m.Kind == fsbridge.MountSystem {
-			m.ReadOnly = true
-		}
-		mounts[i] = m
+	var err error
+	if o.Mounts, err = o.Mounts.Complete(); err != nil {
+		return o, err
 	}
-	o.Mounts = mounts
 	if o.ReadLimit < 0 || o.RequestTimeout < 0 {
 		return o, fmt.Errorf("a limit is negative: %w", fsbridge.ErrInvalid)
 	}

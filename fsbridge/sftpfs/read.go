@@ -3,7 +3,6 @@ package sftpfs
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -203,7 +202,7 @@ func (c *call) hash(f *sftp.File, info fsbridge.FileInfo) (fsbridge.FileHash, er
 	if err != nil {
 		return fsbridge.FileHash{}, err
 	}
-	return fsbridge.FileHash{Digest: digestOf(sum.Sum(nil)), Size: n}, nil
+	return fsbridge.FileHash{Digest: fsbridge.DigestOf(sum.Sum(nil)), Size: n}, nil
 }
 
 // copyAll is io.Copy that takes only the file's own end for its end.
@@ -225,5 +224,3 @@ func copyAll(w io.Writer, r *reader) (int64, error) {
 		}
 	}
 }
-
-func digestOf(sum []byte) fsbridge.Digest { return fsbridge.Digest(hex.EncodeToString(sum)) }

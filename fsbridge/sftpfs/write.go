@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -72,36 +70,8 @@ func (b *Bridge) CreateFileExclusive(ctx context.Context, p string, data []byte)
 	}())
 }
 
-// checkWrite refuses malformed options.
-func checkWrite(o fsbridge.WriteOptions) error {
-	switch {
-	case o.Mode&^fsbridge.ModeAll != 0:
-		return fmt.Errorf("mode %#o has more than twelve bits: %w", o.Mode, fsbridge.ErrInvalid)
-	case o.Mode&^fsbridge.ModePerm != 0 && !o.AllowSetID:
-		return fmt.Errorf("mode %#o sets set-id or sticky bits, which was not allowed: %w", o.Mode, fsbridge.ErrInvalid)
-	case o.Size < 0:
-		return fmt.Errorf("size %d is negative: %w", o.Size, fsbridge.ErrInvalid)
-	}
-	return checkPrecondition(o.If)
-}
-
-// checkPrecondition refuses conditions that contradict themselves or can never hold.
-func checkPrecondition(p fsbridge.Precondition) error {
-	if p.Hash == "" {
-		return nil
-	}
-	if p.Absent {
-		return fmt.Errorf("a precondition cannot demand a hash and no file: %w", fsbridge.ErrInvalid)
-	}
-	sum, err := hex.DecodeString(string(p.Hash))
-	if err != nil || len(sum) != sha256.Size || digestOf(sum) != p.Hash {
-		return fmt.Errorf("%q is no SHA-256 in lower-case hexadecimal: %w", p.Hash, fsbridge.ErrInvalid)
-	}
-	return nil
-}
-
 func (c *call) write(p string, r io.Reader, opts fsbridge.WriteOptions) (fsbridge.WriteResult, error) {
-	if err := checkWrite(opts); err != nil {
+	if err := opts.Check(); err != nil {
 		return fsbridge.WriteResult{}, err
 	}
 	if opts.Sync && !c.b.has(extFsync) {

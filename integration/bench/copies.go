@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -203,7 +202,7 @@ func (c *copier) update(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if sum := sha256.Sum256(data); there[p] != fsbridge.Digest(hex.EncodeToString(sum[:])) {
+		if sum := sha256.Sum256(data); there[p] != fsbridge.DigestOf(sum[:]) {
 			contents[p] = data
 		}
 	}

@@ -3,7 +3,6 @@ package mirror
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -265,7 +264,7 @@ func (s *copying) copy(ctx context.Context, f file) error {
 		return err
 	}
 	sum := sha256.Sum256(data)
-	if fsbridge.Digest(hex.EncodeToString(sum[:])) != f.digest {
+	if fsbridge.DigestOf(sum[:]) != f.digest {
 		return &fsbridge.PathError{Op: "copy", Path: f.from, Err: fsbridge.ErrConflict, Hint: "the skill has changed since it was listed; copy again"}
 	}
 	if !fsbridge.Has(s.to, fsbridge.CapWriteStream) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"io"
 	"io/fs"
 	"path"
@@ -220,5 +219,5 @@ func (f *Files) precondition(p string, want fsbridge.Precondition) error {
 
 func hash(data []byte) fsbridge.FileHash {
 	sum := sha256.Sum256(data)
-	return fsbridge.FileHash{Digest: fsbridge.Digest(hex.EncodeToString(sum[:])), Size: int64(len(data))}
+	return fsbridge.FileHash{Digest: fsbridge.DigestOf(sum[:]), Size: int64(len(data))}
 }
