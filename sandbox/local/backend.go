@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"os"
 	"strings"
@@ -95,7 +94,7 @@ func (b *Backend) Ensure(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(refuse(resolved.Spec.Config), sandbox.RefuseHost(Name, resolved.Spec.Config)); err != nil {
+	if err := refuse(resolved.Spec.Config); err != nil {
 		return nil, err
 	}
 	return b.keep.Ensure(ctx, resolved)
@@ -116,7 +115,7 @@ func (b *Backend) Name() string { return Name }
 // Features declares that there are no walls.
 func (b *Backend) Features() sandbox.Features {
 	return sandbox.Features{
-		Networks: []string{networkHost}, Access: []sandbox.Access{sandbox.AccessReadWrite},
+		Networks: []string{sandbox.NetworkHost}, Access: []sandbox.Access{sandbox.AccessReadWrite},
 		TTY: true, ProcessCleanup: true,
 	}
 }
@@ -126,7 +125,7 @@ func (b *Backend) Features() sandbox.Features {
 // backend.
 func DefaultConfig() sandbox.Config {
 	return sandbox.Config{
-		Access: sandbox.AccessReadWrite, Network: networkHost, SeccompProfile: unconfined,
+		Access: sandbox.AccessReadWrite, Network: sandbox.NetworkHost, SeccompProfile: sandbox.SeccompUnconfined,
 		AllowDangerous: []string{"network", "seccompProfile"},
 	}
 }

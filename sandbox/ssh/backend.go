@@ -104,7 +104,7 @@ func (b *Backend) Name() string { return Name }
 // Features declares that there are no walls.
 func (b *Backend) Features() sandbox.Features {
 	return sandbox.Features{
-		Networks: []string{networkHost}, Access: []sandbox.Access{sandbox.AccessReadWrite},
+		Networks: []string{sandbox.NetworkHost}, Access: []sandbox.Access{sandbox.AccessReadWrite},
 		TTY: true, ProcessCleanup: true,
 	}
 }

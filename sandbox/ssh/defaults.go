@@ -14,12 +14,6 @@ import (
 // Name is the word in --backend.
 const Name = "ssh"
 
-// The only values of these settings that can be kept without walls.
-const (
-	networkHost = "host"
-	unconfined  = "unconfined"
-)
-
 // HomePrefix begins the path of a workspace that counts from the account's home directory.
 const HomePrefix = "/~"
 
@@ -27,7 +21,7 @@ const HomePrefix = "/~"
 // is. That this is no confinement is permitted by having named the backend.
 func DefaultConfig() sandbox.Config {
 	return sandbox.Config{
-		Access: sandbox.AccessReadWrite, Network: networkHost, SeccompProfile: unconfined,
+		Access: sandbox.AccessReadWrite, Network: sandbox.NetworkHost, SeccompProfile: sandbox.SeccompUnconfined,
 		AllowDangerous: []string{"network", "seccompProfile"},
 	}
 }
@@ -82,13 +76,6 @@ func (remoteDir) Sys() any           { return nil }
 // refuse says what cannot be kept, before anything is created.
 func refuse(spec sandbox.Spec) error {
 	c := spec.Config
-	no := func(field, what, rule string) error {
-		return &sandbox.Problem{
-			Field: field, What: what, Rule: rule + ", and ssh confines nothing",
-			Remedy: "leave it out for ssh, or use a container on that host", Err: sandbox.ErrRefused,
-		}
-	}
-	l := c.Limits
 	switch {
 	case c.SSH == "":
 		return &sandbox.Problem{
@@ -100,28 +87,10 @@ func refuse(spec sandbox.Spec) error {
 			Field: "workspace", What: fmt.Sprintf("workspace %q", spec.Workspace), Rule: "a line break in the path cannot be told to the host",
 			Remedy: "use a directory without one", Err: sandbox.ErrRefused,
 		}
-	case c.Access != sandbox.AccessReadWrite:
-		return no("access", fmt.Sprintf("access %q", c.Access), "only walls can hide or protect the workspace")
-	case c.Network != networkHost:
-		return no("network", fmt.Sprintf("network %q", c.Network), "commands have the host's network")
-	case c.SeccompProfile != unconfined:
-		return no("seccompProfile", fmt.Sprintf("profile %q", c.SeccompProfile), "there is no system call filter")
-	case c.ReadOnlyRoot:
-		return no("readOnlyRoot", "a read-only root", "commands see the host's files")
-	case len(c.Tmpfs) > 0:
-		return no("tmpfs", fmt.Sprintf("a tmpfs at %q", c.Tmpfs[0].Path), "commands see the host's files")
-	case len(c.Binds) > 0:
-		return no("binds", fmt.Sprintf("a bind to %q", c.Binds[0].Target), "the host has no files of this machine")
-	case c.User != "":
-		return no("user", fmt.Sprintf("user %q", c.User), "commands run as the account that is logged in to")
-	case l.Pids > 0:
-		return no("limits", fmt.Sprintf("pids %d", l.Pids), "nothing counts the processes")
-	case l.MemoryBytes > 0:
-		return no("limits", fmt.Sprintf("memory %d", l.MemoryBytes), "nothing counts the memory")
-	case l.CPUs > 0:
-		return no("limits", fmt.Sprintf("cpus %v", l.CPUs), "nothing counts the processor time")
-	case c.Engine != "", c.Image != "", c.Privileged, c.PidMode != "", len(c.CapAdd) > 0, c.GPUs != "":
-		return no("image", "a setting of containers", "there is none")
 	}
-	return nil
+	return sandbox.Unconfined{
+		Backend: Name, Machine: "the host",
+		Binds: "the host has no files of this machine", User: "commands run as the account that is logged in to",
+		Instead: "use a container on that host",
+	}.Refuse(c)
 }
