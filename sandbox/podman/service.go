@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/workberth/workberth/internal/container"
+	"github.com/workberth/workberth/internal/container/byssh"
 	"github.com/workberth/workberth/internal/container/libpod"
 	"github.com/workberth/workberth/internal/osthread"
 	"github.com/workberth/workberth/internal/tail"
@@ -46,7 +47,7 @@ func startService(ctx context.Context, opts Options, log *slog.Logger) (containe
 			Err: errors.Join(sandbox.ErrUnavailable, err),
 		}
 	}
-	program, err := lookPath("podman", opts.Getenv("PATH"))
+	program, err := byssh.LookPath("podman", opts.Getenv("PATH"))
 	if err != nil {
 		return nil, unavailable("no service listens, and the program podman is in no directory of PATH", err)
 	}
@@ -150,17 +151,4 @@ func (s *service) Close() error {
 		err = errors.Join(err, os.RemoveAll(s.dir))
 	})
 	return err
-}
-
-// lookPath finds a program in the absolute directories of a search path.
-func lookPath(name, searchPath string) (string, error) {
-	for _, dir := range filepath.SplitList(searchPath) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
-			return path, nil
-		}
-	}
-	return "", exec.ErrNotFound
 }

@@ -51,7 +51,7 @@ type program struct {
 
 // start starts ssh. It ends with this process.
 func (h Host) start(getenv func(string) string, stdin, stdout *os.File, args []string) (*program, error) {
-	path, err := lookPath("ssh", getenv("PATH"))
+	path, err := LookPath("ssh", getenv("PATH"))
 	if err != nil {
 		return nil, fmt.Errorf("the program ssh is in no directory of PATH: %w", err)
 	}
@@ -208,8 +208,8 @@ func (h Host) Output(ctx context.Context, getenv func(string) string, command ..
 	}
 }
 
-// lookPath finds a program in the absolute directories of a search path.
-func lookPath(name, searchPath string) (string, error) {
+// LookPath finds a program in the absolute directories of a search path.
+func LookPath(name, searchPath string) (string, error) {
 	for _, dir := range filepath.SplitList(searchPath) {
 		if !filepath.IsAbs(dir) {
 			continue
