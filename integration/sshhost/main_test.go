@@ -11,10 +11,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/workberth/workberth/internal/tail"
 )
 
 // built is the directory with the programs under test.
@@ -76,7 +77,7 @@ type host struct {
 	ws   string // the workspace
 	port string
 	cmd  *exec.Cmd
-	out  *lines
+	out  *tail.Buffer
 	env  []string
 }
 
@@ -158,7 +159,7 @@ func (h *host) serve(t testing.TB) {
 	t.Helper()
 	h.cmd = exec.Command(filepath.Join(built, "berth"), "host", "--dir", h.dir, "serve", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
 	h.cmd.Env = h.env
-	h.out = &lines{}
+	h.out = &tail.Buffer{}
 	h.cmd.Stdout, h.cmd.Stderr = h.out, h.out
 	if err := h.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -254,24 +255,6 @@ func code(err error) int {
 		return exit.ExitCode()
 	}
 	return -1
-}
-
-// lines collects output of a program that runs.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // eventually polls something that comes without an event.

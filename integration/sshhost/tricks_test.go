@@ -57,7 +57,9 @@ func TestProtocolTricks(t *testing.T) {
 		alive("after " + name)
 	}
 	// The connections have ended, and with them what they had started.
-	eventually(t, "the end of what the tricks have started", func() bool { return procsWith("head -c 100000000") == 0 && procsWith("sleep 98701") == 0 && connections(t, h) == 1 })
+	eventually(t, "the end of what the tricks have started", func() bool {
+		return procsWith("head -c 100000000") == 0 && procsWith("sleep 98701") == 0 && connections(t, h) == 1
+	})
 	if peak := peakMemory(t, h.cmd.Process.Pid); peak > 256<<10 {
 		t.Errorf("the server took %d KiB at most", peak)
 	}

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Buffer keeps the last Limit bytes of what is written. It is safe for concurrent use.
+// Buffer keeps what is written, or the last Limit bytes of it. It is safe for concurrent use.
 type Buffer struct {
-	// Limit is how much is kept, in bytes. It is set before the first Write.
+	// Limit is how much is kept, in bytes; zero keeps all of it. It is set before the first Write.
 	Limit int
 
 	mu   sync.Mutex
@@ -21,7 +21,7 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.data = append(b.data, p...)
-	if n := len(b.data) - b.Limit; n > 0 {
+	if n := len(b.data) - b.Limit; n > 0 && b.Limit > 0 {
 		b.data = append(b.data[:0], b.data[n:]...)
 	}
 	return len(p), nil

@@ -25,3 +25,16 @@ func TestBuffer(t *testing.T) {
 		t.Errorf("short line %s", got)
 	}
 }
+
+// Without a limit everything is kept.
+func TestBufferKeepsAll(t *testing.T) {
+	var b Buffer
+	for range 1000 {
+		if _, err := io.WriteString(&b, "12345"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := len(b.String()); got != 5000 {
+		t.Errorf("kept %d bytes", got)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/workberth/workberth/internal/tail"
 )
 
 // A flood of refusals leaves one line in a second and the number of the others.
@@ -36,7 +38,7 @@ func TestRefusalsAreFew(t *testing.T) {
 // Events are one line of JSON each, whatever clients put into them; long texts are cut.
 func TestAuditLines(t *testing.T) {
 	t.Parallel()
-	out, log := &syncBuffer{}, &syncBuffer{}
+	out, log := &tail.Buffer{}, &tail.Buffer{}
 	a := &auditor{w: out, log: slog.New(slog.NewTextHandler(log, nil))}
 	for _, what := range []string{"line\nbreak", "\xff\xfe", `"quotes"`, "\x1b[31m", strings.Repeat("ü", 10_000)} {
 		a.record(Event{Event: "session", What: what, Outcome: "ok"})

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/workberth/workberth/internal/tail"
 )
 
 // Shutdown: idle connections end at once, a running session may finish, nothing new begins,
@@ -21,7 +23,7 @@ func TestDrain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &syncBuffer{}
+	out := &tail.Buffer{}
 	s.Stdout = out
 	in, err := s.StdinPipe()
 	if err != nil {
@@ -68,7 +70,7 @@ func TestDrainTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &syncBuffer{}
+	out := &tail.Buffer{}
 	s.Stdout = out
 	if err := s.Start("echo ready; sleep 1000"); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/workberth/workberth/internal/tail"
 )
 
 // A sandbox that ends under a command is told to the client; the next session gets another one.
@@ -16,7 +18,7 @@ func TestSandboxLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &syncBuffer{}
+	out := &tail.Buffer{}
 	s.Stdout, s.Stderr = out, out
 	if err := s.Start("echo ready; sleep 1000"); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/workberth/workberth/internal/tail"
 )
 
 // withForward permits forwarding in workspace one.
@@ -31,7 +33,7 @@ func TestForward(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	out := &syncBuffer{}
+	out := &tail.Buffer{}
 	s.Stdout, s.Stderr = out, out
 	in, err := s.StdinPipe()
 	if err != nil {

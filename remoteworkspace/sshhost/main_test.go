@@ -21,6 +21,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/workberth/workberth/internal/helperbin"
+	"github.com/workberth/workberth/internal/tail"
 	"github.com/workberth/workberth/sandbox"
 	"github.com/workberth/workberth/sandbox/bubblewrap"
 )
@@ -69,7 +70,7 @@ type rig struct {
 	*Server
 	addr   string
 	ws     string // the directory of workspace one
-	audit  *syncBuffer
+	audit  *tail.Buffer
 	opener *bwrapOpener
 	host   ssh.Signer
 	// key may log in to one, other to two.
@@ -90,7 +91,7 @@ func newRig(t testing.TB, change ...func(*Options)) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	r := &rig{ws: filepath.Join(dir, "one"), audit: &syncBuffer{}, host: newKey(t), key: newKey(t), other: newKey(t)}
+	r := &rig{ws: filepath.Join(dir, "one"), audit: &tail.Buffer{}, host: newKey(t), key: newKey(t), other: newKey(t)}
 	for _, name := range []string{"one", "two"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
 			t.Fatal(err)
@@ -222,24 +223,6 @@ func run(t testing.TB, c *ssh.Client, command string, stdin io.Reader) (stdout, 
 		t.Fatalf("%q: %v", command, err)
 	}
 	return o.String(), e.String(), exit
-}
-
-// syncBuffer is a buffer for several goroutines.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 // eventually polls something that comes without an event.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/workberth/workberth/internal/tail"
 )
 
 // Commands: streams, statuses, directory, environment.
@@ -107,14 +109,14 @@ func TestEnvironment(t *testing.T) {
 }
 
 // terminal opens a shell on a terminal.
-func terminal(t *testing.T, c *ssh.Client, command string) (*ssh.Session, io.WriteCloser, *syncBuffer) {
+func terminal(t *testing.T, c *ssh.Client, command string) (*ssh.Session, io.WriteCloser, *tail.Buffer) {
 	t.Helper()
 	s, err := c.NewSession()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	out := &syncBuffer{}
+	out := &tail.Buffer{}
 	s.Stdout = out
 	in, err := s.StdinPipe()
 	if err != nil {
@@ -186,7 +188,7 @@ func TestSignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	out := &syncBuffer{}
+	out := &tail.Buffer{}
 	s.Stdout = out
 	if err := s.Start(`trap 'echo usr1' USR1; echo ready; while :; do sleep 0.05; done`); err != nil {
 		t.Fatal(err)
@@ -225,7 +227,7 @@ func TestVanishedClient(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out := &syncBuffer{}
+			out := &tail.Buffer{}
 			if name == "floods" { // and nobody reads
 				pipe, err := s.StdoutPipe()
 				if err != nil {

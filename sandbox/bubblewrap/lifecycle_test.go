@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/workberth/workberth/internal/tail"
 	"github.com/workberth/workberth/sandbox"
 )
 
@@ -252,13 +253,13 @@ func TestKilledUnderACommand(t *testing.T) {
 
 // signalBuffer tells when something was written.
 type signalBuffer struct {
-	syncBuffer
+	tail.Buffer
 	once  sync.Once
 	begun chan struct{}
 }
 
 func (s *signalBuffer) Write(p []byte) (int, error) {
-	n, err := s.syncBuffer.Write(p)
+	n, err := s.Buffer.Write(p)
 	s.once.Do(func() { close(s.begun) })
 	return n, err
 }

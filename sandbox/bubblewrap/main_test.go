@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/workberth/workberth/internal/helperbin"
+	"github.com/workberth/workberth/internal/tail"
 	"github.com/workberth/workberth/sandbox"
 )
 
@@ -201,7 +202,7 @@ func sh(t testing.TB, sb sandbox.Sandbox, script string) string {
 // shStatus is sh for scripts that may fail.
 func shStatus(t testing.TB, sb sandbox.Sandbox, script string) (string, sandbox.ExitStatus) {
 	t.Helper()
-	var out syncBuffer
+	var out tail.Buffer
 	run, err := sandbox.Start(t.Context(), sb, sandbox.Command{Argv: []string{"/bin/sh", "-c", script}}, nil,
 		sandbox.IO{Stdout: &out, Stderr: &out}, sandbox.StartOptions{})
 	if err != nil {
@@ -214,24 +215,6 @@ func shStatus(t testing.TB, sb sandbox.Sandbox, script string) (string, sandbox.
 		t.Fatalf("%q: %v\n%s", script, err, out.String())
 	}
 	return out.String(), status
-}
-
-// syncBuffer is a buffer for two streams.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 // within fails the test when ch is not closed in good time.
