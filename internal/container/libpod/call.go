@@ -163,14 +163,18 @@ func (a *answer) refusal() error {
 	// Of an answer that is cut short, what came is still the best there is to tell.
 	raw, _ := io.ReadAll(io.LimitReader(a.body, maxRefusal))
 	e := &RefusalError{Op: a.op, Status: a.status, Text: refusalText(raw)}
-	switch a.status {
-	case http.StatusNotFound:
+	switch {
+	case a.status == http.StatusNotFound, a.status == http.StatusInternalServerError && strings.HasSuffix(e.Text, noSuchContainer):
 		e.kind = container.ErrNotFound
-	case http.StatusConflict:
+	case a.status == http.StatusConflict:
 		e.kind = container.ErrConflict
 	}
 	return e
 }
+
+// noSuchContainer is how an engine ends its words, with the status of an internal error, when a
+// container is removed while it looks at it.
+const noSuchContainer = ": no such container"
 
 // refusalText finds the engine's words in an answer that says no.
 func refusalText(raw []byte) string {

@@ -25,6 +25,7 @@ func TestRefusals(t *testing.T) {
 		says   string
 	}{
 		{"not found", 404, `{"cause":"no such container","message":"no container with name or ID \"x\" found: no such container","response":404}`, container.ErrNotFound, `no container with name or ID "x" found: no such container`},
+		{"removed meanwhile", 500, `{"cause":"no such container","message":"container x does not exist in database: no such container","response":500}`, container.ErrNotFound, "does not exist in database"},
 		{"conflict", 409, `{"cause":"container state improper","message":"can only kill running containers","response":409}`, container.ErrConflict, "can only kill running containers: container state improper"},
 		{"refused", 500, `{"cause":"boom","message":"","response":500}`, nil, "boom"},
 		{"nothing", 500, ``, nil, "status 500 and no reason"},

@@ -47,6 +47,7 @@ func TestWait(t *testing.T) {
 		{"removed before", say(404, `{"message":"no"}`), say(404, ""), 0, container.ErrNotFound},
 		{"removed meanwhile", say(200, "137"), say(404, ""), 0, container.ErrNotFound},
 		{"removed, badly told", say(500, `{"message":"no exit code"}`), say(404, ""), 0, container.ErrNotFound},
+		{"removed while it is looked at", say(500, `{"message":"no exit code"}`), say(500, `{"message":"container x does not exist in database: no such container"}`), 0, container.ErrNotFound},
 		{"ill", say(500, `{"message":"database is locked"}`), say(200, exited), 0, errClosed},
 		{"garbage", say(200, "soon"), say(200, exited), 0, errClosed},
 	} {
