@@ -121,7 +121,7 @@ func classify(err error) (code int, remedy string) {
 func startCode(e *proc.StartError) (int, string) {
 	switch e.Reason {
 	case proc.NoCommand:
-		return exitNoCommand, "the sandbox has its own file system; see what it has with: berth fs ls /usr/bin"
+		return exitNoCommand, "it has to be installed where the command runs: in the image, on the host, or in the system directories of this machine"
 	case proc.NotExecutable:
 		return exitNotExecutable, "give it the execute bit and, for a script, a first line such as #!/bin/sh"
 	case proc.NoDirectory, proc.NotDirectory, proc.OutsideDir:
