@@ -41,10 +41,12 @@ func (s *session) command(kind, command string) {
 	s.leave(status)
 }
 
-// leave tells the client how it ended, after all output, and closes the channel.
+// leave tells the client how it ended, after all output, and closes the channel. The end of the
+// output comes last: a client whose input has ended too closes the channel when it sees it, and can
+// be told nothing afterwards.
 func (s *session) leave(status sandbox.ExitStatus) {
-	_ = s.ch.CloseWrite() // a client that has left needs to know nothing
-	_ = report(s.ch, status)
+	_ = report(s.ch, status) // a client that has left needs to know nothing
+	_ = s.ch.CloseWrite()
 	_ = s.ch.Close()
 }
 
