@@ -80,12 +80,15 @@ containers)
 	pids+=($!)
 	{
 		lane podman ./sandbox/podman -short -run '^TestConformance$' "$@" || bad=1
+		lane docker-ordinary-user ./sandbox/docker -short -run '^TestConformanceOrdinaryUser$' "$@" || bad=1
 		exit "${bad:-0}"
 	} &
 	pids+=($!)
+	# The whole suite of engines on another machine is left to by hand: -run '^TestElsewhere$'.
+	special='copy|canonical|refused|hidden|half|cut|stream'
 	{
 		lane podman-rootless ./sandbox/podman -short -run '^TestConformanceRootless$' "$@" || bad=1
-		lane docker-ordinary-user ./sandbox/docker -short -run '^TestConformanceOrdinaryUser$' "$@" || bad=1
+		lane podman-elsewhere ./sandbox/podman -short -run "^Test(Cases|Forwarded|Asked)?Elsewhere\$/^($special|access|revoke)\$" "$@" || bad=1
 		exit "${bad:-0}"
 	} &
 	pids+=($!)
@@ -95,12 +98,9 @@ containers)
 		exit "${bad:-0}"
 	} &
 	pids+=($!)
-	# Engines on another machine. The whole suite of each is left to by hand: -run '^TestElsewhere$'.
-	special='copy|canonical|refused|hidden|half|cut|stream'
 	{
-		lane docker-elsewhere ./sandbox/docker -short -run "^Test(Cases|Forwarded|Asked)?Elsewhere\$/^($special|streams|revoke|crash)\$" "$@" || bad=1
-		lane podman-elsewhere ./sandbox/podman -short -run "^Test(Cases|Forwarded|Asked)?Elsewhere\$/^($special|access|revoke)\$" "$@" || bad=1
 		lane ssh ./sandbox/ssh -short "$@" || bad=1
+		lane docker-elsewhere ./sandbox/docker -short -run "^Test(Cases|Forwarded|Asked)?Elsewhere\$/^($special|streams|revoke|crash)\$" "$@" || bad=1
 		exit "${bad:-0}"
 	} &
 	pids+=($!)
