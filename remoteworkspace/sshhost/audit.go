@@ -57,6 +57,8 @@ type auditor struct {
 	mu  sync.Mutex
 	w   io.Writer
 	log *slog.Logger
+	// torn: the last line may have been cut, and the next one begins with a line's end.
+	torn bool
 }
 
 func (a *auditor) record(e Event) {
@@ -68,7 +70,15 @@ func (a *auditor) record(e Event) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, err := a.w.Write(append(line, '\n')); err != nil {
+	out := append(line, '\n')
+	if a.torn {
+		out = append([]byte{'\n'}, out...)
+	}
+	n, err := a.w.Write(out)
+	if n > 0 {
+		a.torn = err != nil
+	}
+	if err != nil {
 		a.log.Error("the audit log cannot be written", "error", err, "event", string(line))
 	}
 }

@@ -23,11 +23,21 @@ func (w *writer) finish() error {
 }
 
 // unstream turns the writer into one with a scratch file: what was streamed is published,
-// read back, and goes on from there.
+// read back, and goes on from there. Where that fails after something was streamed or kept,
+// the writer has failed: a part of its file is missing.
 func (w *writer) unstream() error {
 	if w.copy != nil {
 		return nil
 	}
+	started := w.pipe != nil || len(w.ahead) > 0
+	err := w.toScratch()
+	if err != nil && started {
+		w.err = err
+	}
+	return err
+}
+
+func (w *writer) toScratch() error {
 	streamed := w.pipe != nil
 	if err := w.finish(); err != nil {
 		return err

@@ -57,12 +57,13 @@ func (f *files) sameOwner(p string, a *sftp.FileStat) error {
 	return &fsbridge.PathError{Op: "chown", Path: p, Err: fmt.Errorf("the owner of files is the workspace's: %w", fsbridge.ErrUnsupported)}
 }
 
-// truncate sets a file's size, of one that this session writes through its writer.
+// truncate sets a file's size, of one that this session writes through its writer. What is
+// appended is in the file already.
 func (f *files) truncate(w *writer, p string, size uint64) error {
 	if size > 1<<62 {
 		return &fsbridge.PathError{Op: "truncate", Path: p, Err: fsbridge.ErrInvalid}
 	}
-	if w != nil {
+	if w != nil && !w.appending {
 		return w.truncate(int64(size))
 	}
 	info, err := f.b.Stat(f.ctx, p)

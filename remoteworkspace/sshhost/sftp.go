@@ -241,6 +241,9 @@ func (f *files) rename(r *sftp.Request, opts fsbridge.RenameOptions) error {
 	if err == nil {
 		err = fsbridge.Rename(f.ctx, f.b, r.Filepath, r.Target, opts)
 	}
+	if over := f.writer(r.Target); over != nil && over != w && err == nil {
+		f.forsake(over)
+	}
 	if w != nil && err == nil {
 		f.rehang(w, r.Target)
 	}
@@ -294,9 +297,15 @@ func (f *files) remove(p string, dir bool) error {
 	w := f.writer(p)
 	err = fsbridge.Remove(f.ctx, f.b, p, fsbridge.RemoveOptions{})
 	if err == nil && w != nil {
-		w.forsake()
+		f.forsake(w)
 	}
 	return err
+}
+
+// forsake takes the name off a file that was removed or replaced while it is written.
+func (f *files) forsake(w *writer) {
+	f.unhang(w)
+	w.forsake()
 }
 
 // Filelist answers listings and stat.

@@ -18,6 +18,9 @@ import (
 // in bytes. Requests that a client has under way are handled in any order.
 const writeAhead = 4 << 20
 
+// maxAhead bounds how many such parts wait for their turn.
+const maxAhead = 256
+
 // Filewrite opens a file for writing.
 func (f *files) Filewrite(r *sftp.Request) (io.WriterAt, error) { return f.openWriter(r) }
 
@@ -72,6 +75,11 @@ func (f *files) prepare(r *sftp.Request) (*writer, error) {
 		if flags.Trunc {
 			w.size, w.dirty = 0, true
 		}
+		if flags.Trunc && flags.Append { // what is appended is in the file at once, and so is this
+			w.dirty = false
+			_, err := fsbridge.WriteStream(f.ctx, f.b, r.Filepath, bytes.NewReader(nil), fsbridge.WriteOptions{NoParents: true})
+			return w, err
+		}
 	}
 	return w, nil
 }
@@ -108,7 +116,9 @@ type writer struct {
 func (w *writer) present(info fsbridge.FileInfo) fsbridge.FileInfo {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	info.Size = w.size
+	if !w.appending {
+		info.Size = w.size
+	}
 	if w.times != nil {
 		info.ModTime = *w.times
 	}
@@ -134,11 +144,15 @@ func (w *writer) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func (w *writer) writeAt(p []byte, off int64) error {
-	if w.appending {
-		w.size += int64(len(p))
+	switch {
+	case len(p) == 0:
+		return nil
+	case w.appending && w.removed:
+		return nil
+	case w.appending:
 		return fsbridge.AppendFile(w.f.ctx, w.f.b, w.path, p)
 	}
-	if w.copy == nil && (w.keep || off < w.next || off > w.next+writeAhead) {
+	if w.copy == nil && (w.keep || !w.inTurn(p, off)) {
 		if err := w.unstream(); err != nil {
 			return err
 		}
@@ -155,15 +169,22 @@ func (w *writer) writeAt(p []byte, off int64) error {
 	return w.send(p)
 }
 
+// inTurn reports whether a part can be sent now or wait: it is not behind what was sent,
+// not too far ahead of it, and shares no byte with one that waits already.
+func (w *writer) inTurn(p []byte, off int64) bool {
+	if off < w.next || off > w.next+writeAhead || off > w.next && len(w.ahead) >= maxAhead {
+		return false
+	}
+	for at, other := range w.ahead {
+		if off < at+int64(len(other)) && at < off+int64(len(p)) {
+			return false
+		}
+	}
+	return true
+}
+
 // put keeps a part until its turn comes.
 func (w *writer) put(p []byte, off int64) error {
-	if _, twice := w.ahead[off]; twice {
-		if err := w.unstream(); err != nil {
-			return err
-		}
-		_, err := w.copy.WriteAt(p, off)
-		return err
-	}
 	if !reserve(&w.f.s.conn.srv.spool.memory, w.f.s.conn.srv.spool.maxMemory, int64(len(p))) {
 		return errSpoolFull
 	}
@@ -219,6 +240,9 @@ func (w *writer) ReadAt(p []byte, off int64) (int, error) {
 	defer w.mu.Unlock()
 	if off < 0 {
 		return 0, status(fsbridge.ErrInvalid)
+	}
+	if w.err != nil {
+		return 0, status(w.err)
 	}
 	if w.appending {
 		data, err := fsbridge.ReadRange(w.f.ctx, w.f.b, w.path, off, int64(len(p)))
