@@ -11,6 +11,13 @@ import (
 // maxDestination bounds a destination, in bytes.
 const maxDestination = 512
 
+// What names must not have, as for OpenSSH's client: a ProxyCommand may put them before a
+// shell. A user may have the backslash of a domain, and a dollar.
+const (
+	shellInHost = "'`\"$\\;&<>|(){},"
+	shellInUser = "'`\";&<>|(){}"
+)
+
 // Destination is what a user names: a host or an alias of the configuration, perhaps with
 // user and port.
 type Destination struct {
@@ -90,6 +97,10 @@ func ParseDestination(s string) (Destination, error) {
 		return bad("it names no host")
 	case d.Host[0] == '-' || strings.HasPrefix(d.User, "-"):
 		return bad("neither user nor host begins with a dash")
+	case strings.ContainsAny(d.Host, shellInHost):
+		return bad("the host has a character that is a command to a shell")
+	case strings.ContainsAny(d.User, shellInUser) || strings.HasSuffix(d.User, `\`):
+		return bad("the user has a character that is a command to a shell")
 	}
 	return d, nil
 }

@@ -128,7 +128,7 @@ type authError struct {
 }
 
 func (e *authError) Error() string {
-	return strings.Join(append([]string{oneLine(e.err.Error())}, e.notes...), "; ")
+	return strings.Join(append([]string{OneLine(e.err.Error())}, e.notes...), "; ")
 }
 
 func (e *authError) Unwrap() error { return e.err }

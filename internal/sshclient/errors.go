@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Sentinels for errors.Is.
@@ -66,16 +68,27 @@ func (e *DialError) Error() string { return fmt.Sprintf("ssh %s: %v", e.Host, e.
 // Unwrap returns the cause.
 func (e *DialError) Unwrap() error { return e.Err }
 
-// oneLine makes what a server says fit for one line of an error.
-func oneLine(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+// maxTold bounds what OneLine leaves, in bytes.
+const maxTold = 300
+
+// OneLine makes what a server says fit for one line of an error or a log: nothing is left
+// that a terminal obeys or that changes the order of the text.
+func OneLine(s string) string {
+	s = strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case r == utf8.RuneError:
+			return '?'
+		case !unicode.IsPrint(r):
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > 300 {
-		s = s[:300] + "..."
+	}, s))
+	if len(s) <= maxTold {
+		return s
 	}
-	return strings.TrimSpace(s)
+	end := maxTold
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "..."
 }

@@ -84,7 +84,7 @@ func (g *Group) Session(ctx context.Context) (*Session, error) {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case errors.As(err, &refused) && fresh && alone:
-			return nil, &DialError{Host: g.s.String(), Remedy: "see MaxSessions and ForceCommand in the server's configuration", Err: fmt.Errorf("%w: %s", ErrSessions, oneLine(refused.Message))}
+			return nil, &DialError{Host: g.s.String(), Remedy: "see MaxSessions and ForceCommand in the server's configuration", Err: fmt.Errorf("%w: %s", ErrSessions, OneLine(refused.Message))}
 		case errors.As(err, &refused):
 			g.mark(c)
 		case fresh:
@@ -175,7 +175,7 @@ func (g *Group) watch(c *conn) {
 	}
 	g.mu.Lock()
 	if c.err == nil {
-		c.err = fmt.Errorf("%w: %s", ErrCut, oneLine(err.Error()))
+		c.err = fmt.Errorf("%w: %s", ErrCut, OneLine(err.Error()))
 	}
 	for i, o := range g.conns {
 		if o == c {

@@ -1,6 +1,7 @@
 package sshclient
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"net"
@@ -35,6 +36,9 @@ func openHostKeys(s Settings) (*hostKeys, error) {
 		return h, nil
 	}
 	db, err := knownhosts.NewDB(files...)
+	if errors.Is(err, bufio.ErrTooLong) { // all others name file and line
+		err = fmt.Errorf("a line in one of %s: %w", strings.Join(files, ", "), err)
+	}
 	if err != nil {
 		return nil, &ConfigError{Host: s.Name, Setting: "UserKnownHostsFile", Err: err}
 	}

@@ -170,4 +170,4 @@ func (s *Session) Ended() (err error, proved bool) { //nolint:revive // the erro
 func (s *Session) Cut() <-chan struct{} { return s.c.over }
 
 // Stderr is the end of what was written to standard error, in one line.
-func (s *Session) Stderr() string { return oneLine(s.stderr.String()) }
+func (s *Session) Stderr() string { return OneLine(s.stderr.String()) }
