@@ -58,7 +58,7 @@ type silentError struct {
 func (e *silentError) Error() string {
 	s := "its shell does not answer"
 	if e.said != "" {
-		s += fmt.Sprintf("; it says %q", e.said)
+		s += fmt.Sprintf("; it says %.300q", e.said)
 	}
 	if e.stderr != "" {
 		s += fmt.Sprintf("; messages: %q", e.stderr)
@@ -84,7 +84,8 @@ func (b *Backend) begin(ctx context.Context, g *sshclient.Group, words ...string
 	stop := context.AfterFunc(ctx, session.Abort)
 	defer stop()
 	c.in = bufio.NewReaderSize(session, maxLine)
-	script := remote + "berth " + quoteWords(append([]string{c.mark}, words...)) + "\n"
+	// What follows on standard input is never for the shell, whatever becomes of the call.
+	script := remote + "berth " + quoteWords(append([]string{c.mark}, words...)) + "; exit\n"
 	_, err = io.WriteString(session, script)
 	noise, readErr := c.answer()
 	if readErr == nil {

@@ -33,6 +33,11 @@ func (b *Backend) bringFiles(ctx context.Context, group *sshclient.Group, birth 
 	if err != nil {
 		return nil, err
 	}
+	// The client knows no context: a server that falls silent loses its session.
+	ctx, cancel := context.WithTimeoutCause(ctx, answerBound, fmt.Errorf("nothing came within %v", answerBound))
+	defer cancel()
+	stop := context.AfterFunc(ctx, session.Abort)
+	defer stop()
 	files, err := openSFTP(ctx, session)
 	if err != nil {
 		session.Abort()
@@ -53,8 +58,6 @@ func openSFTP(ctx context.Context, session *sshclient.Session) (*sftp.Client, er
 	if err := session.Subsystem(ctx, "sftp"); err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, session.Abort)
-	defer stop()
 	return sftp.NewClientPipe(session, session,
 		sftp.UseConcurrentReads(true), sftp.UseConcurrentWrites(true), sftp.MaxConcurrentRequestsPerFile(maxRequests))
 }

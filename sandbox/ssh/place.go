@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/workberth/workberth/internal/helperbin"
 	"github.com/workberth/workberth/internal/sshclient"
@@ -16,18 +17,25 @@ import (
 // noHelper stands for a helper that is not to be had.
 const noHelper = "-"
 
+// maxCaches is how many directories of a host are tried; an honest one names five.
+const maxCaches = 8
+
 // placeError tells that the helper could not be put on a host.
 type placeError struct{ tries []error }
 
 func (e *placeError) Error() string {
-	return "no directory of the host can hold the helper: " + errors.Join(e.tries...).Error()
+	texts := make([]string, len(e.tries))
+	for i, err := range e.tries {
+		texts[i] = err.Error()
+	}
+	return "no directory of the host can hold the helper: " + strings.Join(texts, "; ")
 }
 
 // alienError tells a host that no helper is at hand for.
 type alienError struct{ system, arch string }
 
 func (e *alienError) Error() string {
-	return fmt.Sprintf("the host is %s on %s, for which there is no helper here", e.system, e.arch)
+	return fmt.Sprintf("the host is %s on %s, for which there is no helper here", sshclient.OneLine(e.system), sshclient.OneLine(e.arch))
 }
 
 // call calls the function with the helper in place, which is put there when it is missing.
@@ -62,9 +70,16 @@ func (b *Backend) call(ctx context.Context, g *sshclient.Group, what string, arg
 			c.session.Abort()
 			return nil, alien(c.rest)
 		default:
+			if _, ok := helpers[c.arch]; !ok {
+				c.session.Abort()
+				return nil, &alienError{"a system", c.arch}
+			}
 			return c, nil
 		}
 		c.session.Abort()
+		if _, ok := helpers[c.rest]; !ok {
+			return nil, &alienError{"a system", c.rest}
+		}
 		if placed {
 			return nil, &placeError{[]error{errors.New("it was put in place and is not there any more")}}
 		}
@@ -87,7 +102,7 @@ func (b *Backend) place(ctx context.Context, g *sshclient.Group, caches []string
 		return err
 	}
 	failed := &placeError{}
-	for _, dir := range caches {
+	for _, dir := range caches[:min(len(caches), maxCaches)] {
 		path, err := b.placeIn(ctx, g, dir, h.Path, sum)
 		if err == nil {
 			b.log.Info("the helper was put in place", "host", g.Settings().String(), "path", path)
@@ -96,7 +111,7 @@ func (b *Backend) place(ctx context.Context, g *sshclient.Group, caches []string
 		if ctx.Err() != nil || errors.Is(err, sshclient.ErrCut) {
 			return err
 		}
-		failed.tries = append(failed.tries, fmt.Errorf("%s: %w", dir, err))
+		failed.tries = append(failed.tries, fmt.Errorf("%s: %w", sshclient.OneLine(dir), err))
 	}
 	return failed
 }
@@ -118,7 +133,7 @@ func (b *Backend) placeIn(ctx context.Context, g *sshclient.Group, dir, file, su
 	}
 	defer c.session.Abort()
 	if c.word != "send" {
-		return "", errors.New(c.rest)
+		return "", errors.New(sshclient.OneLine(c.rest))
 	}
 	stop := context.AfterFunc(ctx, c.session.Abort)
 	defer stop()
@@ -133,7 +148,7 @@ func (b *Backend) placeIn(ctx context.Context, g *sshclient.Group, dir, file, su
 	case err != nil:
 		return "", errors.Join(sendErr, err)
 	case c.word != "placed":
-		return "", errors.New(c.rest)
+		return "", errors.New(sshclient.OneLine(c.rest))
 	}
 	return c.rest, nil
 }

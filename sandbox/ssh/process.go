@@ -127,7 +127,7 @@ func (b *Backend) endSession(ctx context.Context, group *sshclient.Group, tag st
 // finish ends the input of a helper that plays a short role and waits for its end.
 func finish(ctx context.Context, c *call) error {
 	if c.word != "ready" {
-		return fmt.Errorf("the host's shell answers %q", c.word)
+		return fmt.Errorf("the host's shell answers %.300q", c.word)
 	}
 	stop := context.AfterFunc(ctx, c.session.Abort)
 	defer stop()

@@ -1,6 +1,6 @@
 # What berth asks of a host's /bin/sh, whatever the login shell is. It is sent on standard
 # input, as one function that is read completely before it runs, and called by the line
-# after it. Every answer is a line that begins with the mark of this call, so that what
+# after it, which ends the shell. Every answer is a line that begins with the mark of this call, so that what
 # others print is no part of it. POSIX only; no program is needed beyond those of POSIX and,
 # to verify the helper, one that computes SHA-256.
 
@@ -43,6 +43,9 @@ berth() {
 		printf '%s\n' "/var/tmp/workberth-$uid" "/tmp/workberth-$uid" "/dev/shm/workberth-$uid"
 	}
 
+	# clear NAME makes room for a file: what was moved to a directory would land in it.
+	clear() { [ ! -d "$1" ] || rm -rf "$1" 2>/dev/null; }
+
 	# place DIR SUM SIZE writes the helper from standard input and tries whether it runs.
 	place() {
 		if ! private "$1"; then
@@ -60,7 +63,7 @@ berth() {
 			say unusable "its files cannot be made executable"
 		elif ! "$tmp" version >/dev/null 2>&1; then
 			say unusable "programs in it do not run"
-		elif mv -f "$tmp" "$1/berth-guest-$2"; then
+		elif clear "$1/berth-guest-$2" && mv -f "$tmp" "$1/berth-guest-$2"; then
 			# What nobody has placed for a month, and what was never placed whole.
 			find "$1" -name 'berth-guest-*' ! -name "berth-guest-$2" -mtime +30 -exec rm -f {} + 2>/dev/null
 			find "$1" -name '.new-*' -mtime +0 -exec rm -f {} + 2>/dev/null
@@ -76,7 +79,7 @@ berth() {
 	found() {
 		caches | while IFS= read -r dir; do
 			file=$dir/berth-guest-$1
-			if [ -f "$file" ] && [ ! -L "$dir" ] && [ -O "$dir" ] && [ -O "$file" ] && [ -x "$file" ] &&
+			if [ -f "$file" ] && [ ! -L "$file" ] && private "$dir" && [ -O "$file" ] && [ -x "$file" ] &&
 				[ "$(sum "$file")" = "$1" ]; then
 				printf '%s' "$file"
 				break

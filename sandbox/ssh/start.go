@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/workberth/workberth/fsbridge"
 	"github.com/workberth/workberth/internal/guest/client"
@@ -80,7 +81,7 @@ func (b *Backend) bring(ctx context.Context, group *sshclient.Group, birth keepe
 	if err != nil {
 		return nil, err
 	}
-	if c.word != "ready" || !path.IsAbs(c.workspace) {
+	if c.word != "ready" || !path.IsAbs(c.workspace) || strings.ContainsFunc(c.workspace, unicode.IsControl) {
 		c.session.Abort()
 		return nil, b.noWorkspace(group, spec, c)
 	}
@@ -131,7 +132,7 @@ func environment(lines []string) sandbox.Env {
 // noWorkspace explains an answer that is not "ready".
 func (b *Backend) noWorkspace(g *sshclient.Group, spec sandbox.Spec, c *call) error {
 	p := &sandbox.Problem{
-		Field: "workspace", What: fmt.Sprintf("workspace %q on %s", c.rest, g.Settings()), Err: sandbox.ErrRefused,
+		Field: "workspace", What: fmt.Sprintf("workspace %.300q on %s", c.rest, g.Settings()), Err: sandbox.ErrRefused,
 	}
 	switch c.word {
 	case "absent":
@@ -141,7 +142,7 @@ func (b *Backend) noWorkspace(g *sshclient.Group, spec sandbox.Spec, c *call) er
 		p.Rule = "the account may not enter it"
 		p.Remedy = "name a directory that belongs to the account"
 	default:
-		p.What, p.Rule = fmt.Sprintf("workspace %q on %s", spec.Workspace, g.Settings()), fmt.Sprintf("the host's shell answers %q", c.word)
+		p.What, p.Rule = fmt.Sprintf("workspace %q on %s", spec.Workspace, g.Settings()), fmt.Sprintf("the host's shell answers %.300q", c.word)
 		p.Err = sandbox.ErrUnavailable
 	}
 	return p
