@@ -83,7 +83,7 @@ func TestExitCodes(t *testing.T) {
 		remedy string
 	}{
 		{commandExit(44), 44, ""},
-		{&proc.StartError{Reason: proc.NoCommand, What: "x"}, 127, "file system"},
+		{&proc.StartError{Reason: proc.NoCommand, What: "x"}, 127, "installed where the command runs"},
 		{&proc.StartError{Reason: proc.NotExecutable, What: "x"}, 126, "execute bit"},
 		{&proc.StartError{Reason: proc.NoDirectory, What: "x"}, 125, "--workdir"},
 		{&proc.StartError{Reason: proc.LimitReached, What: "x"}, 126, "limits"},

@@ -20,9 +20,7 @@ func TestExitBeforeEnd(t *testing.T) {
 		if ok, err := ch.SendRequest("exec", true, ssh.Marshal(struct{ C string }{command})); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
-		if err := ch.CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		_ = ch.CloseWrite() // the command may be over already
 		told := make(chan string, 8)
 		go func() {
 			defer close(told)
