@@ -50,11 +50,12 @@ short)
 race)
 	# Engines are waited for, and other users do the same: once, in the other rounds, is enough. The
 	# suites of aferofs and the suite's own tests are left to the full round: they take minutes under the
-	# detector. The suite of backends runs on bubblewrap here, and on the others without the detector.
-	elsewhere='/fsbridge/\(aferofs\|bridgetest\)$'
+	# detector. The suite of backends runs on bubblewrap here, and on the others without the detector;
+	# Podman's other tests are Docker's with another client, and left to the lanes.
+	elsewhere='/fsbridge/\(aferofs\|bridgetest\)$\|/sandbox/podman$'
 	suite="$containers\|/sandbox/local\$"
 	# shellcheck disable=SC2046 # one word per package
-	CGO_ENABLED=1 go test -race -short -count=1 -timeout 20m -p "$packages" -skip '^TestConformance|Five$|Rootless$|Elsewhere$' "$@" $(units | grep "$suite") &
+	CGO_ENABLED=1 go test -race -short -count=1 -timeout 20m -p "$packages" -skip '^TestConformance|Five$|Rootless$|Elsewhere$' "$@" $(units | grep "$suite" | grep -v "$elsewhere") &
 	beside=$!
 	# shellcheck disable=SC2046
 	CGO_ENABLED=1 go test -race -short -count=1 -timeout 20m -p "$packages" -skip '^TestEngines?$|^TestConformanceOrdinaryUser$' "$@" $(units | grep -v "$elsewhere\|$suite") || status=1
