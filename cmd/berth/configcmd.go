@@ -193,36 +193,30 @@ func (a *app) checkConfig(t *target) ([]checkJSON, error) {
 		if err != nil {
 			return nil, err
 		}
-		found, err := a.checkEffective(eff)
+		found, err := a.checkEffective(eff, checkJSON{Agent: agent})
 		if err != nil {
 			return nil, err
 		}
-		for _, f := range found {
-			f.Agent = agent
-			faults = append(faults, f)
-		}
+		faults = append(faults, found...)
 	}
 	for _, name := range file.Workspaces() {
 		eff, err := file.Merge(config.Request{Binding: name}, defaultConfig)
 		if err != nil {
 			return nil, err
 		}
-		found, err := a.checkEffective(eff)
+		found, err := a.checkEffective(eff, checkJSON{Workspace: name})
 		if err != nil {
 			return nil, err
 		}
-		for _, f := range found {
-			f.Workspace = name
-			faults = append(faults, f)
-		}
+		faults = append(faults, found...)
 	}
 	return faults, nil
 }
 
-// checkEffective tells what of one effective configuration would be refused.
-func (a *app) checkEffective(eff *config.Effective) (faults []checkJSON, err error) {
+// checkEffective tells what of one effective configuration would be refused. of says whose it is.
+func (a *app) checkEffective(eff *config.Effective, of checkJSON) (faults []checkJSON, err error) {
 	if err := knownBackend(eff.Backend); err != nil {
-		return []checkJSON{fault(err, eff)}, nil
+		return []checkJSON{of.fault(err, eff)}, nil
 	}
 	s, err := spec(eff)
 	if err != nil {
@@ -230,7 +224,7 @@ func (a *app) checkEffective(eff *config.Effective) (faults []checkJSON, err err
 	}
 	_, err = sandbox.Resolve(eff.Backend, s, a.factsFor(eff.Backend), nil)
 	for _, err := range split(err) {
-		faults = append(faults, fault(err, eff))
+		faults = append(faults, of.fault(err, eff))
 	}
 	return faults, nil
 }
@@ -247,8 +241,8 @@ func split(err error) []error {
 }
 
 // fault describes one refusal and where its setting comes from.
-func fault(err error, eff *config.Effective) checkJSON {
-	f := checkJSON{Problem: err.Error()}
+func (f checkJSON) fault(err error, eff *config.Effective) checkJSON {
+	f.Problem = err.Error()
 	var p *sandbox.Problem
 	if errors.As(err, &p) {
 		f.Field, f.Remedy = p.Field, p.Remedy

@@ -105,9 +105,11 @@ func (t *target) check() error {
 	if t.ssh != "" && t.backend != "" && t.backend != ssh.Name {
 		return &usageError{fmt.Errorf("--ssh names a host for --backend ssh, not for %s", t.backend)}
 	}
-	for flag, value := range map[string]string{"--ssh-config": t.sshConfig, "--seed": t.seed} {
-		if backend := t.chosenBackend(); value != "" && backend != "" && backend != ssh.Name {
-			return &usageError{fmt.Errorf("%s is for a workspace of --backend ssh, not of %s", flag, backend)}
+	if backend := t.chosenBackend(); backend != "" && backend != ssh.Name {
+		for _, f := range []struct{ flag, value string }{{"--ssh-config", t.sshConfig}, {"--seed", t.seed}} {
+			if f.value != "" {
+				return &usageError{fmt.Errorf("%s is for a workspace of --backend ssh, not of %s", f.flag, backend)}
+			}
 		}
 	}
 	if t.image != "" && t.archive != "" {
