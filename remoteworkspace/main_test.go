@@ -3,53 +3,24 @@ package remoteworkspace_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 
-	"github.com/pkg/sftp"
 	"go.uber.org/goleak"
 
 	"github.com/workberth/workberth/fsbridge"
 	"github.com/workberth/workberth/fsbridge/local"
-	"github.com/workberth/workberth/fsbridge/sftpfs"
-	"github.com/workberth/workberth/internal/helperbin"
-	"github.com/workberth/workberth/internal/sshtest"
+	"github.com/workberth/workberth/internal/helpertest"
+	"github.com/workberth/workberth/internal/sandboxtest"
 	"github.com/workberth/workberth/remoteworkspace"
-	"github.com/workberth/workberth/sandbox"
-	"github.com/workberth/workberth/sandbox/bubblewrap"
 )
 
-// helperDir has the guest helper, built once.
-var helperDir = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "remoteworkspace-helper-")
-	if err != nil {
-		return "", err
-	}
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, helperbin.Name), "github.com/workberth/workberth/cmd/berth-guest")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return dir, fmt.Errorf("build the helper: %w\n%s", err, out)
-	}
-	return dir, os.Chmod(dir, 0o755)
-})
-
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	if dir, _ := helperDir(); dir != "" {
-		_ = os.RemoveAll(dir)
-	}
-	os.Exit(code)
+	os.Exit(helpertest.Main(m, func() error { return goleak.Find() }))
 }
 
 // full are the operations that the package uses where a bridge has them.
@@ -96,73 +67,17 @@ func openLocal(ctx context.Context, dir string, assert fsbridge.AssertFunc) (fsb
 	return localFactory(dir)(ctx, assert)
 }
 
-func need(t testing.TB, what string, err error) {
-	t.Helper()
-	if err == nil {
-		return
-	}
-	if os.Getenv("BERTH_REQUIRE_ENGINES") == "1" {
-		t.Fatalf("%s: %v", what, err)
-	}
-	t.Skipf("%s: %v", what, err)
-}
-
 func bubblewrapPlace(t *testing.T) place {
 	t.Helper()
-	_, err := exec.LookPath("bwrap")
-	need(t, "bubblewrap is not installed", err)
-	helper, err := helperDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := os.MkdirTemp("", "rw-") // short: a socket's path is bounded
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(root) })
-	ws := filepath.Join(root, "ws")
-	if err := os.Mkdir(ws, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	b, err := bubblewrap.New(bubblewrap.Options{StateDir: filepath.Join(root, "state"), HelperPath: filepath.Join(helper, helperbin.Name)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sb, err := b.Ensure(t.Context(), sandbox.Spec{Scope: sandbox.ScopeSession, Session: "test", Workspace: ws, Config: sandbox.DefaultConfig()})
-	need(t, "no sandbox", err)
-	t.Cleanup(func() { _ = sb.Close() })
-	return place{root: ws, open: sb.Bridge}
+	p := sandboxtest.New(t, sandboxtest.Bubblewrap)
+	return place{root: p.Root, open: p.Sandbox(t).Bridge}
 }
 
 // sftpPlace is served by OpenSSH's SFTP server alone.
 func sftpPlace(t *testing.T) place {
 	t.Helper()
-	sshtest.Available(t)
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(sshtest.Program(t, "sftp-server"), "-e", "-u", "022") //nolint:noctx // ends with its input
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Wait() })
-	c, err := sftp.NewClientPipe(out, in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return place{root: root, open: func(_ context.Context, assert fsbridge.AssertFunc) (fsbridge.Bridge, error) {
-		return sftpfs.New(c, sftpfs.Options{Mounts: fsbridge.MountTable{{Path: root, Kind: fsbridge.MountWorkspace}}, Assert: assert})
-	}}
+	root, open, _ := sandboxtest.SFTP(t)
+	return place{root: root, open: open}
 }
 
 // write puts a file into the workspace behind the bridge's back.
