@@ -1,7 +1,6 @@
 package sshhost
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,9 +50,7 @@ func TestJump(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	workspace, config := filepath.Join(dir, "ws"), filepath.Join(dir, "config")
-	text := fmt.Sprintf("Host far\n  HostName %s\n  Port %d\n  User %s\n  IdentityFile %s\n  IdentitiesOnly yes\n  IdentityAgent none\n  UserKnownHostsFile %s\n",
-		far.Host, far.Port, far.User, far.IdentityFile, far.KnownHostsFile)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(far.ConfigText("far")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(workspace, 0o755); err != nil {

@@ -29,17 +29,15 @@ func (p *Place) openSSH(t testing.TB, opts sshtest.Options) {
 	sshtest.Available(t)
 	opts.ExtraConfig = []string{"SetEnv XDG_CACHE_HOME=" + filepath.Join(filepath.Dir(p.Root), "cache")}
 	s := sshtest.Start(t, opts)
-	p.configure(t, s.Host, s.Port, s.User, s.IdentityFile, s.KnownHostsFile)
+	p.configure(t, s)
 	p.cut = s.CutConnections
 }
 
 // configure writes the client's configuration.
-func (p *Place) configure(t testing.TB, host string, port int, user, identity, known string) {
+func (p *Place) configure(t testing.TB, far *sshtest.Server) {
 	t.Helper()
 	p.SSHConfig = filepath.Join(filepath.Dir(p.Root), "config")
-	text := fmt.Sprintf("Host far\n  HostName %s\n  Port %d\n  User %s\n  IdentityFile %s\n  IdentitiesOnly yes\n  IdentityAgent none\n  UserKnownHostsFile %s\n  GlobalKnownHostsFile none\n",
-		host, port, user, identity, known)
-	if err := os.WriteFile(p.SSHConfig, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(p.SSHConfig, []byte(far.ConfigText("far")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -83,7 +81,7 @@ func (p *Place) host(t testing.TB) {
 	if err := os.WriteFile(known, []byte(line), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.configure(t, "127.0.0.1", port, "demo", identity, known)
+	p.configure(t, &sshtest.Server{Host: "127.0.0.1", Port: port, User: "demo", IdentityFile: identity, KnownHostsFile: known})
 }
 
 // opener makes the sandbox of the hosted workspace.

@@ -1,7 +1,9 @@
 package sshtest
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
@@ -58,4 +60,11 @@ func (s *Server) Arguments() []string {
 		"-o", "UserKnownHostsFile=" + s.KnownHostsFile, "-o", "GlobalKnownHostsFile=none", "-o", "StrictHostKeyChecking=yes",
 		"-o", "IdentitiesOnly=yes", "-o", "IdentityAgent=none", "-o", "BatchMode=yes", s.Host,
 	}
+}
+
+// ConfigText is an SSH configuration with the server as a Host of that name, and further lines
+// for it. No key, agent or known host of the user counts.
+func (s *Server) ConfigText(name string, lines ...string) string {
+	return fmt.Sprintf("Host %s\n  HostName %s\n  Port %d\n  User %s\n  IdentityFile %s\n  IdentitiesOnly yes\n  IdentityAgent none\n  UserKnownHostsFile %s\n  GlobalKnownHostsFile none\n  %s\n",
+		name, s.Host, s.Port, s.User, s.IdentityFile, s.KnownHostsFile, strings.Join(lines, "\n  "))
 }

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/workberth/workberth/internal/helperbin"
@@ -54,9 +53,7 @@ func runTests(m *testing.M) int {
 func sshConfig(t testing.TB, s *sshtest.Server, lines ...string) string {
 	t.Helper()
 	path := filepath.Join(s.Dir, fmt.Sprintf("config-%d", len(lines)))
-	text := fmt.Sprintf("Host host\n  HostName %s\n  Port %d\n  User %s\n  IdentityFile %s\n  IdentitiesOnly yes\n  IdentityAgent none\n  UserKnownHostsFile %s\n  GlobalKnownHostsFile none\n%s\n",
-		s.Host, s.Port, s.User, s.IdentityFile, s.KnownHostsFile, "  "+strings.Join(lines, "\n  "))
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(s.ConfigText("host", lines...)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
